@@ -58,7 +58,7 @@ from mcudeploy.verify.data_faults import InputTally, infinite_warnings, run_warn
 from mcudeploy.verify.litert import compare_with_litert, litert_installed
 from mcudeploy.verify.micro import micro_reasons, require_micro
 from mcudeploy.verify.samples import Sample, drawn_samples, load_samples
-from mcudeploy.verify.verdict import Outputs, Verdict, judge
+from mcudeploy.verify.verdict import Outputs, Verdict, judge, without_states
 
 _LOG = logging.getLogger(__name__)
 
@@ -415,7 +415,7 @@ def run_model(
     measured = _measured(device_run, timing, target, samples[0], progress)
     tally_facts = tally.facts()
     stored = [sample.stored for sample in samples]
-    warnings = infinite_warnings(results)
+    warnings = infinite_warnings(without_states(verdict.plan.graph, results))
     if inputs:
         warnings += run_warnings(deployment.model.graph, tally_facts, stored, results)
     facts: dict[str, Any] = {}

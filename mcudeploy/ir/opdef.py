@@ -378,6 +378,10 @@ class OperatorDef(Protocol):
         """Return the number of rows that its first input indexes, None if it indexes none."""
         ...
 
+    def divisor(self, operator: Operator) -> int:
+        """Return the least constant by which it divides to yield the remainder; 0 if it yields none."""
+        ...
+
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return the inputs whose memory the output may take over, row by row, best first."""
         ...
@@ -481,6 +485,10 @@ class PlainOperator:
     def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
         """It indexes none."""
         return None
+
+    def divisor(self, operator: Operator) -> int:
+        """It yields no remainder."""
+        return 0
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """Return `overwritten`."""

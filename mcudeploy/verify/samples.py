@@ -195,10 +195,13 @@ def _draw(graph: Graph, io: GraphIO, rng: np.random.Generator) -> Array:
     return rng.integers(limits.min, limits.max, io.shape, io.dtype, endpoint=True)
 
 
-def tables_rows(graph: Graph, tensor: str, through: Container[str] | None = None) -> list[int]:
+def tables_rows(
+    graph: Graph, tensor: str, through: Container[str] | None = None, *, rings: bool = True
+) -> list[int]:
     """The number of rows of each table that a tensor indexes, directly or through other operators.
 
-    `through`: the kinds of these operators; None for all.
+    `through`: the kinds of these operators; None for all. A remainder is an index below its divisor, such as
+    that along one axis of a flat table. `rings`: also caches whose rows are written at a remainder.
     """
     tables = []
     for operator in graph.operators:
@@ -210,7 +213,12 @@ def tables_rows(graph: Graph, tensor: str, through: Container[str] | None = None
             continue
         passes = through is None or operator.op.kind in through
         if passes and graph.tensors[operator.output].dtype is DType.INT32:
-            tables += tables_rows(graph, operator.output, through)
+            found = tables_rows(graph, operator.output, through, rings=rings)
+            divisor = operator.op.divisor(operator)
+            if found and divisor > 0:
+                readers = {it.op.kind for it in graph.operators if operator.output in it.inputs}
+                found = [min(divisor, *found)] if rings or "WriteRows" not in readers else []
+            tables += found
     return tables
 
 

@@ -22,6 +22,7 @@ from mcudeploy.ops.move.write_rows import WriteRows
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
+from mcudeploy.verify.samples import tables_rows
 from tests import reports
 from tests.networks.decoder import Cache, Sizes, decoder, states
 from tests.networks.onnx_files import build, node, save
@@ -115,6 +116,23 @@ def test_rows_at_positions(
     np.save(tmp_path / "position.npy", places)
     files = [tmp_path / "x.npy", tmp_path / "position.npy"]
     reports.verified(path, options=_options({"cache": "cache_out"}), inputs=files)
+
+
+def test_drawn_positions_lie_within_the_axis_that_they_index(tmp_path: Path) -> None:
+    """ONNX Runtime refuses others, also where elements are written into a flat table."""
+    nodes = _elements(1)
+    nodes[-1].attribute.append(onnx.helper.make_attribute("reduction", "add"))
+    path = _written(tmp_path, *nodes, shape=np.array([1, 2, 1, 3]), column=np.array([1, 1, 1, 1]))
+    graph = _graph(path, {"cache": "cache_out"})
+    assert "ScatterRows" in _kinds(graph) and tables_rows(graph, "position") == [_ROWS[2]]
+    reports.verified(path, options=_options({"cache": "cache_out"}))
+
+
+def test_a_ring_does_not_limit_positions(tmp_path: Path) -> None:
+    for nodes, rows in ((_RING, []), (_TENSOR, [_ROWS[2]])):
+        graph = _graph(_written(tmp_path, nodes), {"cache": "cache_out"})
+        assert tables_rows(graph, "position", rings=False) == rows
+        assert tables_rows(graph, "position") == [_ROWS[2]]
 
 
 def _several(folder: Path, nodes: list[onnx.NodeProto], count: int) -> Path:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner, Result
 
@@ -19,13 +20,15 @@ decoders = pytest.importorskip("tests.text.decoders", reason="needs the package 
 QUICK = ("--no-split", "--time-limit", "0.3")
 
 
+def states(cache: str = "scatter") -> list[str]:
+    """The options that name the caches."""
+    return [it for before, after in decoders.options(cache).states for it in ("--state", f"{after}={before}")]
+
+
 def generate(path: Path, *arguments: str, board: str = "host", cache: str = "scatter") -> Result:
     """The result of the command."""
-    states = [
-        it for before, after in decoders.options(cache).states for it in ("--state", f"{after}={before}")
-    ]
     tokenizer = ("--tokenizer", str(path.with_name("tokenizer.json")))
-    line = ("generate", str(path), "--board", board, *tokenizer, *states, *QUICK, *arguments)
+    line = ("generate", str(path), "--board", board, *tokenizer, *states(cache), *QUICK, *arguments)
     return CliRunner().invoke(cli, line)
 
 
@@ -72,6 +75,20 @@ def test_a_difference_is_exit_code_11(tmp_path: Path, monkeypatch: pytest.Monkey
     assert "not verified: position 3: logit 9 is" in result.stderr
     monkeypatch.setattr(generating, "_expected", lambda *it: [np.roll(each, 1) for each in right(*it)])
     assert "the token is" in report_reason(generate(path, "--tokens", "2", "--json"))
+
+
+def test_logits_of_no_value_are_exit_code_11(tmp_path: Path) -> None:
+    path = decoders.teller(tmp_path)
+    model = onnx.load(path)
+    (logits,) = (it for it in model.graph.node if "logits" in it.output)
+    logits.output[0] = "real"
+    for op, before, after in (("Abs", "real", "size"), ("Neg", "size", "below"), ("Log", "below", "logits")):
+        model.graph.node.append(onnx.helper.make_node(op, [before], [after], after))
+    onnx.save(model, path)
+    reason = report_reason(generate(path, "--tokens", "2", "--json"))
+    assert reason.startswith("position 0: the largest logit of ONNX Runtime is nan") and "1:" not in reason
+    run = CliRunner().invoke(cli, ["run", str(path), "--board", "host", *states(), *QUICK])
+    assert "No output is finite" in run.stdout  # though the caches are
 
 
 def report_reason(result: Result) -> str:

@@ -85,16 +85,24 @@ def _inputs(graph: Graph, ids: int, choice: DecoderChoice) -> tuple[GraphIO, Gra
     if not tokens:
         tokens = [it for it in inputs if _is_vocabulary(min(_rows(graph, it), default=0), ids)]
         tokens = list(inputs) if len(inputs) == 1 else tokens
-    if len(tokens) != 1:
+    if not tokens:
+        rows = {it.name: ", ".join(f"{count:,}" for count in sorted({*_rows(graph, it)})) for it in inputs}
+        tables = "; ".join(f"{printable(name)!r}: {counts or 'none'}" for name, counts in rows.items())
         raise UsageError(
-            f"either of the inputs {names} may be the token: {len(tokens)} of them choose from tables with "
-            f"the {ids:,} rows of the tokenizer. Name it by --token"
+            f"no input chooses from a table with a row for each of the {ids:,} ids of the tokenizer (rows of "
+            f"the tables: {tables}): the tokenizer is probably that of another model. If it is not, name the "
+            "token by --token"
         )
-    rows = min(_rows(graph, tokens[0]), default=ids)
-    if rows < ids:
+    if len(tokens) > 1:
+        raise UsageError(
+            f"either of the inputs {names} may be the token: both choose from tables with the {ids:,} rows "
+            "of the tokenizer. Name it by --token"
+        )
+    least = min(_rows(graph, tokens[0]), default=ids)
+    if least < ids:
         raise UsageError(
             f"the tokenizer has {ids:,} ids, and the table of the input {printable(tokens[0].name)!r} has "
-            f"{rows:,} rows: take the tokenizer of this model"
+            f"{least:,} rows: take the tokenizer of this model"
         )
     return tokens[0], next((it for it in inputs if it is not tokens[0]), None)
 
@@ -124,5 +132,5 @@ def _is_vocabulary(count: int, ids: int) -> bool:
 
 
 def _rows(graph: Graph, io: GraphIO) -> Sequence[int]:
-    """The number of rows of each table that an input chooses from."""
-    return tables_rows(graph, io.tensor)
+    """The number of rows of each table that an input chooses from; a ring has room for all positions."""
+    return tables_rows(graph, io.tensor, rings=False)

@@ -221,9 +221,16 @@ def _judged(ready: ReadyText, run: TextRun) -> tuple[list[str], float, Tolerance
                 f"position {position}: logit {diff.where} is {diff.found:g}, expected {diff.expected:g}"
                 f"{f'; allowed: {tolerance}' if tolerance else ''}"
             )
+        flat = wanted.ravel()[: len(request.tokenizer.pieces)]
+        if not np.isfinite(flat.max()):  # it says nothing about a token, and so does all that follows
+            reasons.append(
+                f"position {position}: the largest logit of ONNX Runtime is {flat.max():g}, which chooses no "
+                "token: look at the weights of the model"
+            )
+            break
         if request.temperature or position + 1 < len(ready.prompt):
             continue
-        chosen, flat = run.ids[position + 1], wanted.ravel()[: len(request.tokenizer.pieces)]
+        chosen = run.ids[position + 1]
         if flat[chosen] < flat.max() - near:
             reasons.append(f"position {position}: the token is {chosen}, expected {int(flat.argmax())}")
     return reasons, error, tolerance

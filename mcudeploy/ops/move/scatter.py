@@ -101,6 +101,10 @@ class ScatterRows(PlainOperator):
 
         return KernelCall("scatter_rows", params, counts=counts)
 
+    def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
+        """The rows of the output."""
+        return None if self.constant_indices else self.rows or inputs[-1].shape[0]
+
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
         """The data."""
         return () if self.rows is not None else (len(inputs) - 1,)

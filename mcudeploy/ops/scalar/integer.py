@@ -44,6 +44,11 @@ class IntegerBinary(BroadcastOperator):
         """The function."""
         return self.function
 
+    def divisor(self, operator: Operator) -> int:
+        """The constant of a remainder."""
+        remainder = self.function == "mod" and self.constant_operand == 1
+        return int(operator.constants["constant"].min()) if remainder else 0
+
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `integer_binary`. Raises ValueError for floats."""
         if any(tensor.dtype == "float32" for tensor in (*inputs, output)):
