@@ -170,7 +170,7 @@ def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, 
         stored |= {"bias": bias} if np.any(bias) else {}
         dense = BlockDense(linear.channels, packed.block, packed.bits, ending.low, ending.high)
         return replace(reading, tensor=pixels).emit(builder, dense, None, stored, nodes)
-    if in_blocks(reading.weights):
+    if in_blocks(reading.weights) and node.label not in builder.float_causes:
         builder.widened += reading.weights.value.size
     op = replace(reading.op, low=ending.low, high=ending.high)
     constants = _float_weights(linear, reading.weights) | {"bias": bias}
