@@ -26,6 +26,7 @@ FOLDER = Path(__file__).resolve().parents[1] / "benchmarks"
 PATIENCE_S = 300.0
 
 PARTS = {
+    "block_cases",
     "cost_cases",
     "fused_cases",
     "coverage_text",

@@ -49,7 +49,8 @@ def test_one_package_knows_operating_systems() -> None:
     asking = {path.relative_to(ROOT).as_posix(): specific(path) for path in ROOT.rglob("*.py")}
     knowing = {name for name, found in asking.items() if found}
     assert {f"{SYSTEM}{name}.py" for name in ("__init__", "processes", "kernel32")} <= knowing
-    assert {name for name in knowing if not name.startswith(SYSTEM)} == set()
+    calls_c = "extensions/text/host_text.py"  # by ctypes, for types that are the same everywhere
+    assert {name for name in knowing if not name.startswith(SYSTEM)} == {calls_c}
 
 
 def _writes_text(call: ast.Call) -> bool:

@@ -72,7 +72,8 @@ def host_text(tokenizer: Tokenizer) -> HostText:
     firmware = resource_dir("firmware") / "text"
     with tempfile.TemporaryDirectory(prefix="mcudeploy-", ignore_cleanup_errors=True) as name:
         folder = Path(name)
-        (folder / "tables.c").write_text(render_tokenizer(tokenizer, "tokenizer"), "utf-8")
+        tables = render_tokenizer(tokenizer, "tokenizer")
+        (folder / "tables.c").write_text(tables, "utf-8", newline="\n")
         library = folder / "text.so"
         sources = [folder / "tables.c", *sorted(firmware.glob("*.c"))]
         line = [compiler, *_FLAGS, "-I", firmware, *sources, "-lm", "-o", library]
