@@ -44,7 +44,7 @@ def continued(result: VerifiedRun, target: Target, parts: list[list[Sample]]) ->
 def judged(result: VerifiedRun) -> dict[str, Any]:
     """The verdict and the outputs of a report."""
     report = as_json(result)
-    return {**verdict_of(result.measured.device_run.deployment, result.verdict), "outputs": report["outputs"]}
+    return {**verdict_of(result.verdict), "outputs": report["outputs"]}
 
 
 @pytest.mark.parametrize("target", sample([HOST, CORTEX_M4], 1), ids=["host", "mps2-an386"])
