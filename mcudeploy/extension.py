@@ -58,6 +58,8 @@ class Extension:
     """By "INT16" or "CUSTOM", and operator, functions that translate a .tflite operator."""
     domains: tuple[str, ...] = ()
     """The domains of the five tables above, which are imported for models with one of them; none: for all."""
+    passes: str = ""
+    """Functions from a checked model, whose activations are joined, to the same or one with other nodes."""
     integer_forms: str = ""
     """Functions from a model and the same in float32 to a model on stored integers, or None."""
     ways_out: str = ""

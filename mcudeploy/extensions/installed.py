@@ -16,6 +16,12 @@ EXTENSIONS = (
         ),
     ),
     Extension(
+        "attention",
+        lowerings="mcudeploy.frontend.lower.live_rows:LOWERINGS",
+        domains=("tflite",),
+        passes="mcudeploy.frontend.passes.attention:join_attention",
+    ),
+    Extension(
         "audio",
         rules="mcudeploy.extensions.audio.signal_rules:RULES",
         lowerings="mcudeploy.extensions.audio.signal_nodes:LOWERINGS",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mcudeploy.common.errors import ModelError
+from mcudeploy.extension import added
 from mcudeploy.frontend.lower import lowering
 from mcudeploy.frontend.lower.tidy_depthwise import join_depthwise
 from mcudeploy.frontend.lower.tidy_rounding import rounded
@@ -13,7 +14,6 @@ from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
 from mcudeploy.frontend.onnx.shapes import assumptions_named
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.frontend.passes.activations import join_activations
-from mcudeploy.frontend.passes.attention import join_attention
 from mcudeploy.frontend.passes.folding import fold
 from mcudeploy.frontend.passes.simplify import drop_dead, drop_identities, fold_pads
 from mcudeploy.frontend.reader import read
@@ -48,7 +48,8 @@ def load(
         with assumptions_named(model.notes):
             model, reasons = fold(drop_dead(model))
             model = drop_dead(join_activations(drop_dead(fold_pads(drop_dead(drop_identities(model))))))
-            model = drop_dead(join_attention(model))
+            for replaced in added("passes"):
+                model = drop_dead(replaced(model))
             graph = join_depthwise(lowering.lower(model, {**model.refusals, **reasons}, float_io=float_io))
             graph = graph if keep_constant else prune_channels(graph)
             return rounded(graph, rounding, by_default="tflite" if is_tflite(path) else "once")

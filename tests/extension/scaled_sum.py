@@ -1,13 +1,14 @@
-"""The extension of a foreign package: an operator by a rule, one by a lowering, and a function of Python."""
+"""The extension of a foreign package: operators by a rule, a lowering and a pass, a function of Python."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from mcudeploy.extension import Extension
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.onnx.nodes import Node
+from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
 from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.scalar.unary import Unary
@@ -30,6 +31,18 @@ def magnitude(builder: Builder, node: Node) -> None:
     builder.define(node.output, OnnxValue(result, value.index, real=True))
 
 
+def joined_magnitudes(model: OnnxModel) -> OnnxModel:
+    """Replace sqrt(x * x) by Magnitude."""
+    squares = {it.output: it.inputs[0] for it in model.nodes if it.op == "Mul" and len(set(it.inputs)) == 1}
+    nodes = (
+        replace(it, op="Magnitude", domain=DOMAIN, inputs=(squares[it.inputs[0]],))
+        if it.op == "Sqrt" and it.inputs[0] in squares
+        else it
+        for it in model.nodes
+    )
+    return replace(model, nodes=tuple(nodes))
+
+
 def magnitudes(values: Iterable[float]) -> list[float]:
     """Return what Magnitude computes."""
     return [abs(value) for value in values]
@@ -42,6 +55,7 @@ EXTENSION = Extension(
     "example",
     rules="scaled_sum:RULES",
     lowerings="scaled_sum:LOWERINGS",
+    passes="scaled_sum:joined_magnitudes",
     ways_out="scaled_sum:WAYS_OUT",
     functions=("scaled_sum:magnitudes",),
 )

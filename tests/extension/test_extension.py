@@ -24,6 +24,7 @@ from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 from mcudeploy.extension import _BY_DOMAIN, Extension, added, added_for, extensions, value_of
 from mcudeploy.extensions import installed
 from mcudeploy.frontend.load import load
+from mcudeploy.ops.scalar.unary import Unary
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.report import as_json
 
@@ -118,6 +119,16 @@ def test_a_package_adds_operators_of_its_own_domain(tmp_path: Path, monkeypatch:
     assert graph.outputs[0].shape == SHAPE
     deployment = plan_model(path, load_board("stm32f405"), Options(time_limit=0.5))
     assert deployment.plan.layout.arena_bytes >= 16
+
+
+def test_a_package_joins_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes = (helper.make_node("Mul", ["x", "x"], ["s"]), helper.make_node("Sqrt", ["s"], ["z"]))
+    path = model_of(tmp_path, *nodes, domain="org.example")
+    assert len(load(path).operators) == 2
+    install(tmp_path, monkeypatch, "scaled_sum:EXTENSION")
+    extension._installed.cache_clear()
+    (operator,) = load(path).operators
+    assert operator.op == Unary("abs")
 
 
 def test_functions_of_python_come_and_go_with_their_extension(

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
+from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import DType
 from mcudeploy.ops.matrix.attend import Attend, Bound, Rows
@@ -64,4 +65,4 @@ def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:
     return (Rows(width, pitch, head), group) if np.array_equal(index, regular) else None
 
 
-OF_TFLITE: dict[str, Lowering] = {"Attend": attend}
+LOWERINGS: dict[str, dict[str, Lowering]] = {DOMAIN: {"Attend": attend}}

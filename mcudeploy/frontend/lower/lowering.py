@@ -13,7 +13,6 @@ from mcudeploy.frontend.lower import (
     gather,
     integers,
     linear,
-    live_rows,
     move,
     norm,
     pool,
@@ -46,7 +45,7 @@ LOWERINGS: Mapping[str, OperatorLowering] = {
 
 _LOWERINGS_OF_TFLITE = {
     op: lowering
-    for family in (live_rows, norm, recurrent, regions, state_nodes)
+    for family in (norm, recurrent, regions, state_nodes)
     for op, lowering in family.OF_TFLITE.items()
 }
 """Lowering functions of nodes that frontend/tflite and rules write if ONNX has no such operator."""
