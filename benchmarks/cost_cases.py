@@ -23,6 +23,7 @@ from training_cases import (
     unary_gradient_cases,
 )
 
+from mcudeploy.extensions.attention.attend import Attend, Bound, Rows
 from mcudeploy.extensions.learned.trees import LEAF, TreeSums
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.one_operator import one_operator
@@ -34,7 +35,6 @@ from mcudeploy.ops.image.resample import Filter, Resample, resize_taps
 from mcudeploy.ops.image.resize import Resize, ResizedAxis, resize_samples
 from mcudeploy.ops.image.roi_align import RoiAlign
 from mcudeploy.ops.image.suppression import NonMaxSuppression
-from mcudeploy.ops.matrix.attend import Attend, Bound, Rows
 from mcudeploy.ops.matrix.matmul import MatMul
 from mcudeploy.ops.matrix.recurrent import GATES, SCALED, CellFunction, CellFunctions, Recurrent
 from mcudeploy.ops.matrix.svdf import Svdf

@@ -17,9 +17,9 @@ EXTENSIONS = (
     ),
     Extension(
         "attention",
-        lowerings="mcudeploy.frontend.lower.live_rows:LOWERINGS",
+        lowerings="mcudeploy.extensions.attention.live_rows:LOWERINGS",
         domains=("tflite",),
-        passes="mcudeploy.frontend.passes.attention:join_attention",
+        passes="mcudeploy.extensions.attention.attention:join_attention",
     ),
     Extension(
         "audio",

@@ -11,9 +11,9 @@ import pytest
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.device.target import Target
+from mcudeploy.extensions.attention.attend import Attend, Bound
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
-from mcudeploy.ops.matrix.attend import Attend, Bound
 from mcudeploy.planner.plan_options import Options
 from tests import reports
 from tests.networks.decoder import Cache, Sizes, decoder, states

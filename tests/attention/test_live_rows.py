@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from single_node import bounded, normal, seeds
 
+from mcudeploy.extensions.attention.attend import Attend, Bound, Rows
 from mcudeploy.ir.graph import DType, Tensor
-from mcudeploy.ops.matrix.attend import Attend, Bound, Rows
 
 
 @given(

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.extensions.attention.attend import Attend, Bound, Rows
 from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
 from mcudeploy.ir.graph import DType
-from mcudeploy.ops.matrix.attend import Attend, Bound, Rows
 
 
 def attend(builder: Builder, node: Node) -> None:
