@@ -49,9 +49,9 @@ BUDGETS = {
     "extensions/text": 965,  # tokenizers and their faults, roles of inputs, options, the judge of a text
     "extensions/training": 3740,
     "frontend": 13575,  # weights in blocks, caches written in place and in parts
-    "ir": 1002,  # loaded constants, remainders, what continues a state, its place, shared arrays
+    "ir": 1003,  # loaded constants, moves, remainders, what continues a state, its place, shared arrays
     "mcudeploy": 410,
-    "ops": 5615,  # packed weights, rows written into states, products by blocks
+    "ops": 5622,  # packed weights, rows written into states, products by blocks
     "planner": 11773,  # tighter limits, constants loaded ahead, bounds over all cuts, searches across forms
     "report": 1830,  # loads in pictures, bounds over all cuts; results name their deployment
     "tiling": 555,

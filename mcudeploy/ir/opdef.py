@@ -329,6 +329,8 @@ class OperatorDef(Protocol):
     """Whether vectors of one length that it reads and writes can become rows of channels together."""
     copies: ClassVar[bool]
     """Whether it copies its input to the memory of another unit."""
+    moves: ClassVar[bool]
+    """Whether the values of an int32 output are those of its inputs, at other places."""
 
     @property
     def continues(self) -> int | None:
@@ -443,6 +445,7 @@ class PlainOperator:
     takes_rows: ClassVar[bool] = False
     links_vectors: ClassVar[bool] = False
     copies: ClassVar[bool] = False
+    moves: ClassVar[bool] = False
     named: ClassVar[str] = ""
     """The stem, unless attributes decide."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,7 +20,6 @@ from mcudeploy.verify.preprocessing import AS_USUAL, OnReal, Preprocessing, Want
 Array = NDArray[Any]
 _MOST_INTEGERS = 128
 """Upper end of the range of drawn integers that are not indices."""
-_MOVES = frozenset({"Concat", "DepthToSpace", "Gather", "Reshape", "Slice", "Take", "Transpose"})
 _CALLS = 4
 """Number of runs in turn of a model with states, if no inputs are given."""
 
@@ -174,7 +173,7 @@ def fitted_value(io: GraphIO, value: Array, name: str) -> Array:
 def require_indices(graph: Graph, values: Mapping[str, Array]) -> None:
     """Raise UsageError for indices outside of their table; the device would take the nearest row."""
     for io in graph.own_inputs():
-        rows = min(tables_rows(graph, io.tensor, _MOVES), default=None)
+        rows = min(tables_rows(graph, io.tensor, unchanged=True), default=None)
         value = values[io.name]
         if rows is not None and (value.min() < -rows or value.max() >= rows):
             raise UsageError(
@@ -195,13 +194,11 @@ def _draw(graph: Graph, io: GraphIO, rng: np.random.Generator) -> Array:
     return rng.integers(limits.min, limits.max, io.shape, io.dtype, endpoint=True)
 
 
-def tables_rows(
-    graph: Graph, tensor: str, through: Container[str] | None = None, *, rings: bool = True
-) -> list[int]:
+def tables_rows(graph: Graph, tensor: str, *, unchanged: bool = False, rings: bool = True) -> list[int]:
     """The number of rows of each table that a tensor indexes, directly or through other operators.
 
-    `through`: the kinds of these operators; None for all. A remainder is an index below its divisor, such as
-    that along one axis of a flat table. `rings`: also caches whose rows are written at a remainder.
+    `unchanged`: only through those that move values. A remainder is an index below its divisor, such as that
+    along one axis of a flat table. `rings`: also states whose rows are written at a remainder.
     """
     tables = []
     for operator in graph.operators:
@@ -211,14 +208,15 @@ def tables_rows(
         if rows is not None and tensor == operator.inputs[0]:
             tables.append(rows)
             continue
-        passes = through is None or operator.op.kind in through
+        passes = operator.op.moves or not unchanged
         if passes and graph.tensors[operator.output].dtype is DType.INT32:
-            found = tables_rows(graph, operator.output, through, rings=rings)
+            further = tables_rows(graph, operator.output, unchanged=unchanged, rings=rings)
             divisor = operator.op.divisor(operator)
-            if found and divisor > 0:
-                readers = {it.op.kind for it in graph.operators if operator.output in it.inputs}
-                found = [min(divisor, *found)] if rings or "WriteRows" not in readers else []
-            tables += found
+            if further and divisor > 0:
+                readers = (it.op for it in graph.operators if operator.output in it.inputs)
+                in_ring = any(op.continues is not None for op in readers)
+                further = [min(divisor, *further)] if rings or not in_ring else []
+            tables += further
     return tables
 
 

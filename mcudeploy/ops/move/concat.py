@@ -30,6 +30,7 @@ class Concat(PlainOperator):
     """Inputs in turn along `axis`; int8 inputs may have separate quantisations."""
 
     kind: ClassVar[str] = "Concat"
+    moves: ClassVar[bool] = True
     takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 

@@ -32,6 +32,7 @@ class DepthToSpace(PlainOperator):
     """
 
     kind: ClassVar[str] = "DepthToSpace"
+    moves: ClassVar[bool] = True
     takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     named: ClassVar[str] = "depth_to_space"

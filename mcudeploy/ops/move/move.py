@@ -43,6 +43,7 @@ class Slice(PlainOperator):
     """Elements start, start + step, ... of each dimension; steps may be negative, but not 0."""
 
     kind: ClassVar[str] = "Slice"
+    moves: ClassVar[bool] = True
     takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 

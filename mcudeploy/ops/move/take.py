@@ -36,6 +36,7 @@ class Take(PlainOperator):
     """Element (r, c, k) of the output is the input's (rows[r], cols[c], channels[k])."""
 
     kind: ClassVar[str] = "Take"
+    moves: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     rows: Positions
@@ -98,6 +99,7 @@ class Gather(PlainOperator):
     """Element i of the output, in storage order, is the input's element `positions[i]`."""
 
     kind: ClassVar[str] = "Gather"
+    moves: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 
     positions: Positions

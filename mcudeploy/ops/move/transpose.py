@@ -52,6 +52,7 @@ class Transpose(PlainOperator):
     """
 
     kind: ClassVar[str] = "Transpose"
+    moves: ClassVar[bool] = True
     takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
 

@@ -20,6 +20,7 @@ class Reshape(PlainOperator):
     """
 
     kind: ClassVar[str] = "Reshape"
+    moves: ClassVar[bool] = True
     takes_rows: ClassVar[bool] = True
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
     is_view: ClassVar[bool] = True
