@@ -7,18 +7,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
-
-from pydantic import BaseModel, Field, FiniteFloat, StrictBool, StrictInt, StrictStr
+from typing import Any, NoReturn
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.json_file import read_json
 from mcudeploy.common.text import agree, printable
+from mcudeploy.extensions.text.tokenizer_json import (
+    MOST_BEFORE,
+    MOST_IDS,
+    MOST_PIECE_BYTES,
+    AddedToken,
+    FilePart,
+    TokenizerFile,
+    parts_of,
+)
 
-MOST_IDS = 2**19
-MOST_PIECE_BYTES = 255
-MOST_ADDED = 4096
-MOST_BEFORE = 8
 _SPACE = "\u2581"
 _UNKNOWN_PENALTY = 10.0
 """By which an unknown character scores below the least piece, as in SentencePiece."""
@@ -28,8 +31,6 @@ _END_NAMES = frozenset(
     {"</s>", "<|endoftext|>", "<eos>", "[EOS]", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>"}
 )
 """Special tokens that end a text in published models; the file does not say which ones do."""
-
-_Id = Annotated[StrictInt, Field(ge=0, lt=MOST_IDS)]
 
 
 class Prefix(IntEnum):
@@ -42,69 +43,6 @@ class WordSplit(IntEnum):
     """How text is divided into words; as `enum mcud_split`."""
 
     NONE, SPACES, RUNS, GPT2 = range(4)
-
-
-class _Added(BaseModel):
-    id: _Id
-    content: Annotated[StrictStr, Field(min_length=1)]
-    single_word: StrictBool = False
-    lstrip: StrictBool = False
-    rstrip: StrictBool = False
-    normalized: StrictBool = True
-    special: StrictBool = False
-
-
-class _Model(BaseModel):
-    type: StrictStr | None = None
-    vocab: dict[StrictStr, _Id] | list[tuple[StrictStr, FiniteFloat]]
-    merges: list[StrictStr | tuple[StrictStr, StrictStr]] | None = None
-    unk_token: StrictStr | None = None
-    unk_id: _Id | None = None
-    dropout: float | None = None
-    continuing_subword_prefix: StrictStr | None = None
-    end_of_word_suffix: StrictStr | None = None
-    fuse_unk: StrictBool = False
-    byte_fallback: StrictBool = False
-    ignore_merges: StrictBool = False
-
-
-class _TemplateItem(BaseModel):
-    id: StrictStr
-
-
-class _TemplateIds(BaseModel):
-    ids: Annotated[list[_Id], Field(max_length=MOST_BEFORE)]
-
-
-class _FilePart(BaseModel):
-    """A normalizer, pre-tokenizer, post-processor or decoder, or a sequence of them."""
-
-    type: StrictStr
-    normalizers: list[_FilePart] = []
-    pretokenizers: list[_FilePart] = []
-    processors: list[_FilePart] = []
-    decoders: list[_FilePart] = []
-    pattern: dict[StrictStr, StrictStr] | None = None
-    prepend: StrictStr = ""
-    content: StrictStr = ""
-    behavior: StrictStr = ""
-    invert: StrictBool = False
-    replacement: StrictStr = ""
-    prepend_scheme: StrictStr | None = None
-    add_prefix_space: StrictBool = True
-    use_regex: StrictBool = True
-    split: StrictBool = True
-    single: list[dict[StrictStr, _TemplateItem]] = []
-    special_tokens: dict[StrictStr, _TemplateIds] = {}
-
-
-class _TokenizerFile(BaseModel):
-    model: _Model
-    added_tokens: list[_Added] = Field(default=[], max_length=MOST_ADDED)
-    normalizer: _FilePart | None = None
-    pre_tokenizer: _FilePart | None = None
-    post_processor: _FilePart | None = None
-    decoder: _FilePart | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,13 +97,13 @@ def read_tokenizer(path: Path, ends: Sequence[str] = ()) -> Tokenizer:
 
     Raises ConfigError for a file that is not a tokenizer.json, ModelError for one that is not supported.
     """
-    return _Reader(path, read_json(path, _TokenizerFile, "a tokenizer.json of Hugging Face")).tokenizer(ends)
+    return _Reader(path, read_json(path, TokenizerFile, "a tokenizer.json of Hugging Face")).tokenizer(ends)
 
 
 class _Reader:
     """Reads one file; all its errors begin with the path."""
 
-    def __init__(self, path: Path, file: _TokenizerFile) -> None:
+    def __init__(self, path: Path, file: TokenizerFile) -> None:
         self._path, self._file, self._model = path, file, file.model
 
     def _fail(self, text: str) -> NoReturn:
@@ -331,10 +269,10 @@ class _Reader:
 
     def _words(self, kind: str) -> WordRules:
         """How the normalizer and the pre-tokenizer divide text."""
-        for part in _parts(self._file.decoder):
+        for part in parts_of(self._file.decoder):
             known = ", ".join(sorted(_DECODERS))
             self._require(part.type in _DECODERS, f"decoder: {printable(part.type)} is not one of {known}")
-        normal, before = _parts(self._file.normalizer), _parts(self._file.pre_tokenizer)
+        normal, before = parts_of(self._file.normalizer), parts_of(self._file.pre_tokenizer)
         kinds = [it.type for it in before]
         if kinds[-1:] == ["ByteLevel"] and not normal and kind == "BPE":
             return self._byte_words(before)
@@ -352,7 +290,7 @@ class _Reader:
             "without a pre_tokenizer. Train or convert the tokenizer to one of these"
         )
 
-    def _byte_words(self, before: Sequence[_FilePart]) -> WordRules:
+    def _byte_words(self, before: Sequence[FilePart]) -> WordRules:
         *others, last = before
         splits = [(it.type, it.pattern, it.behavior, it.invert) for it in others]
         if splits and (splits != [("Split", {"Regex": GPT2}, "Isolated", False)] or last.use_regex):
@@ -364,7 +302,7 @@ class _Reader:
         prefix = Prefix.UNLESS_SPACE if last.add_prefix_space else Prefix.NONE
         return WordRules(True, prefix, WordSplit.GPT2 if splits or last.use_regex else WordSplit.NONE)
 
-    def _space_words(self, part: _FilePart) -> WordRules:
+    def _space_words(self, part: FilePart) -> WordRules:
         schemes = {"always": Prefix.UNLESS_SPACE, "first": Prefix.FIRST, "never": Prefix.NONE}
         scheme = part.prepend_scheme or ("always" if part.add_prefix_space else "never")
         mark = printable(part.replacement)
@@ -381,7 +319,7 @@ class _Reader:
             return words
         return WordRules(words.of_bytes, words.prefix, WordSplit.RUNS)
 
-    def _added(self, bytes_: range) -> list[_Added]:
+    def _added(self, bytes_: range) -> list[AddedToken]:
         """The added tokens, the longest first."""
         tokens = self._file.added_tokens
         for it in tokens:
@@ -393,7 +331,7 @@ class _Reader:
                     f"{shown} has {name}, which is not supported. Set it to false, or remove the token",
                 )
             self._require(
-                not it.normalized or not _parts(self._file.normalizer),
+                not it.normalized or not parts_of(self._file.normalizer),
                 f"{shown} is normalized, which a normalizer changes. Set normalized to false",
             )
         return sorted(tokens, key=lambda it: (-len(it.content.encode()), it.id))
@@ -401,7 +339,7 @@ class _Reader:
     def _before(self, ids: Mapping[str, int]) -> list[int]:
         """The tokens that the post-processor puts before a text; those after it are for whole texts."""
         before: list[int] = []
-        for part in _parts(self._file.post_processor):
+        for part in parts_of(self._file.post_processor):
             if part.type == "ByteLevel":
                 continue  # it changes offsets only
             shown = f"post_processor: {printable(part.type)}"
@@ -429,13 +367,6 @@ class _Reader:
             )
         usual = [it.content for it in self._file.added_tokens if it.special and it.content in _END_NAMES]
         return sorted({ids[name] for name in named or usual})
-
-
-def _parts(part: _FilePart | None) -> list[_FilePart]:
-    """The parts of a sequence, or the one part; [] for none. A sequence in a sequence is one part."""
-    if part is None or part.type != "Sequence":
-        return [] if part is None else [part]
-    return [*part.normalizers, *part.pretokenizers, *part.processors, *part.decoders]
 
 
 def _repeated(values: Iterable[Any]) -> object:
