@@ -362,28 +362,28 @@ static void find_path(const mcud_tokenizer *t, const uint8_t *bytes, uint32_t le
 static uint32_t encode_unigram(symbols *w)
 {
     const mcud_tokenizer *t = w->t;
-    uint32_t *ids = w->ids, *found = w->starts, count = 0; /* the scores, then the ids from the last to the first */
-    find_path(t, w->bytes, w->length, ids, found);
+    uint32_t *ids = w->ids, *scores = w->starts, *backwards = w->starts, count = 0; /* scores are read before */
+    find_path(t, w->bytes, w->length, ids, scores);
     for (uint32_t end = w->length; end > 0;) {
         uint32_t id = ids[end], begin = end;
         if (id != t->unknown) {
             begin -= piece_of(t, id).length;
-            found[count++] = id;
+            backwards[count++] = id;
         } else {
             do {
                 begin--;
             } while ((w->bytes[begin] & 0xC0u) == 0x80u);
             for (uint32_t i = end; t->first_byte != MCUD_NO_TOKEN && i > begin; i--) {
-                found[count++] = t->first_byte + w->bytes[i - 1u];
+                backwards[count++] = t->first_byte + w->bytes[i - 1u];
             }
-            if (t->first_byte == MCUD_NO_TOKEN && !(count > 0 && found[count - 1u] == id)) {
-                found[count++] = id;
+            if (t->first_byte == MCUD_NO_TOKEN && !(count > 0 && backwards[count - 1u] == id)) {
+                backwards[count++] = id;
             }
         }
         end = begin;
     }
     for (uint32_t i = 0; i < count; i++) {
-        ids[i] = found[count - 1u - i];
+        ids[i] = backwards[count - 1u - i];
     }
     return count;
 }
@@ -439,14 +439,15 @@ int32_t mcud_encode(const mcud_tokenizer *tokenizer, const char *utf8, uint32_t 
                     uint32_t capacity)
 {
     mcud_text text;
-    int32_t found = mcud_text_begin(&text, tokenizer, utf8, bytes);
+    int32_t error = mcud_text_begin(&text, tokenizer, utf8, bytes), id_count;
     uint32_t count = 0;
-    if (found == 0) {
-        while ((found = mcud_text_next(&text, ids + count, capacity - count)) > 0) {
-            count += (uint32_t)found;
-        }
+    if (error < 0) {
+        return error;
     }
-    return found < 0 ? found : (int32_t)count;
+    while ((id_count = mcud_text_next(&text, ids + count, capacity - count)) > 0) {
+        count += (uint32_t)id_count;
+    }
+    return id_count < 0 ? id_count : (int32_t)count;
 }
 
 const uint8_t *mcud_piece(const mcud_tokenizer *tokenizer, uint32_t id, uint32_t *bytes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from mcudeploy.extensions.text.tokenizer_file import _ALPHABET
+from mcudeploy.extensions.text.tokenizer_file import ALPHABET
 
 END, TOKENS = 256, 257
 
@@ -16,7 +16,7 @@ def save_byte_tokenizer(path: Path) -> Path:
     content = {
         "added_tokens": [added],
         "pre_tokenizer": {"type": "ByteLevel", "add_prefix_space": False},
-        "model": {"type": "BPE", "vocab": _ALPHABET, "merges": []},
+        "model": {"type": "BPE", "vocab": ALPHABET, "merges": []},
     }
     path.write_text(json.dumps(content), "utf-8")
     return path

@@ -39,15 +39,15 @@ def report(result: Result) -> Any:
 
 def test_greedy_tokens_are_those_of_onnx_runtime(tmp_path: Path) -> None:
     path = decoders.teller(tmp_path)
-    found = report(generate(path, "--prompt", "a model", "--json", board="mps2-an386"))
+    text = report(generate(path, "--prompt", "a model", "--json", board="mps2-an386"))
     prompt = decoders.trained("llama").encode("a model").ids[:-1]
     wanted = decoders.reference(path, prompt, decoders.POSITIONS - len(prompt) + 1)
-    assert (found["prompt_tokens"], found["tokens"]) == (prompt, wanted)
-    assert found["verified"] and found["ended_by"] == "positions" and found["largest_error"] < 1e-4
+    assert (text["prompt_tokens"], text["tokens"]) == (prompt, wanted)
+    assert text["verified"] and text["ended_by"] == "positions" and text["largest_error"] < 1e-4
     names = [decoders.trained("llama").id_to_token(it) for it in wanted]
     parts = [bytes([int(it[3:5], 16)]) if it[:3] == "<0x" else it.replace("▁", " ").encode() for it in names]
-    assert found["text"] == b"".join(parts).decode("utf-8", "replace")
-    assert found["latency"]["unit"] == "cycles (model)" and found["tokens_per_second"] > 10
+    assert text["text"] == b"".join(parts).decode("utf-8", "replace")
+    assert text["latency"]["unit"] == "cycles (model)" and text["tokens_per_second"] > 10
 
 
 def test_the_text_is_on_stdout_and_the_figures_on_stderr(tmp_path: Path) -> None:
@@ -104,7 +104,7 @@ def report_reason(result: Result) -> str:
             "the model 24 positions: shorten it",
         ),
         (("--prompt", "a\udcff"), "the prompt is not UTF-8"),
-        (("--stop-token", "<x>"), "there is no token '<x>'"),
+        (("--stop-token", "<x>"), "the tokenizer has no token '<x>', which --stop-token names"),
         (("--positions", "30"), "the model has tables of 24 positions"),
     ],
 )

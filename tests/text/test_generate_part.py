@@ -98,14 +98,14 @@ def test_the_tokens_are_those_of_onnx_runtime(tmp_path: Path) -> None:
         (prompt, 6, 0, 1.5, 3),
         (prompt, 6, 0, 1.5, 4),
     ]
-    found = generated(program, *calls)
-    assert found[0] == (wanted, room)
-    assert found[1] == (wanted[:5], 5)
-    assert found[2] == (wanted[:3], 3)
-    assert found[3] == (decoders.reference(path, [1], 4), 4)
-    assert found[4] == ([], -4)
-    assert found[5] == ([], -1)
-    assert found[6] == found[7] != found[8]
+    texts = generated(program, *calls)
+    assert texts[0] == (wanted, room)
+    assert texts[1] == (wanted[:5], 5)
+    assert texts[2] == (wanted[:3], 3)
+    assert texts[3] == (decoders.reference(path, [1], 4), 4)
+    assert texts[4] == ([], -4)
+    assert texts[5] == ([], -1)
+    assert texts[6] == texts[7] != texts[8]
 
 
 def test_int8_logits_until_the_end_with_clang_and_licences(tmp_path: Path) -> None:
@@ -121,15 +121,15 @@ def test_int8_logits_until_the_end_with_clang_and_licences(tmp_path: Path) -> No
     assert names < set(files)
     assert [name for name, it in files.items() if "SPDX" not in it.read_text("utf-8")] == []
     program = linked(tmp_path / "out", MAIN, compiler="clang")
-    found = generated(program, ("a model", 20, 0, 0, 0), ("", 9, 0, 0, 0))
-    assert found == [(wanted[:place], place), ([], -3)]
+    texts = generated(program, ("a model", 20, 0, 0, 0), ("", 9, 0, 0, 0))
+    assert texts == [(wanted[:place], place), ([], -3)]
 
 
 def test_a_recurrent_model_without_positions(tmp_path: Path) -> None:
     path = decoders.recurrent(tmp_path / "teller.onnx")
     options = Options(stateful=True, time_limit=0.3, split=False)
     assert built(path, options)["text"]["positions"] is None
-    found = generated(linked(tmp_path / "out", MAIN), ("ab" * 30, 12, 0, 0, 0), ("b", 3, 0, 0, 0))
+    texts = generated(linked(tmp_path / "out", MAIN), ("ab" * 30, 12, 0, 0, 0), ("b", 3, 0, 0, 0))
     line = [
         "generate",
         str(path),
@@ -141,8 +141,8 @@ def test_a_recurrent_model_without_positions(tmp_path: Path) -> None:
     run = CliRunner().invoke(
         cli, [*line, "--board", "host", "--prompt", "ab" * 30, "--tokens", "12", "--json"]
     )
-    assert found[0] == (json.loads(run.stdout)["tokens"], 12) and json.loads(run.stdout)["verified"]
-    assert found[1][1] == 3 and len(set(found[0][0])) > 2
+    assert texts[0] == (json.loads(run.stdout)["tokens"], 12) and json.loads(run.stdout)["verified"]
+    assert texts[1][1] == 3 and len(set(texts[0][0])) > 2
     endless = CliRunner().invoke(cli, [*line, "--board", "host"])
     assert endless.exit_code == 2 and "state its most tokens by --tokens" in endless.stderr
 

@@ -98,8 +98,8 @@ def test_ids_are_those_of_the_package(name: str, tmp_path: Path) -> None:
     cases = texts(300, NAMES.index(name))
     if name == "unigram-bytes":  # SentencePiece and we do not find the names of bytes in text
         cases = [it for it in cases if "<0x" not in it]
-    found, pieces = run(path, [it.encode() for it in cases])
-    for text, ids in zip(cases, found, strict=True):
+    encoded, pieces = run(path, [it.encode() for it in cases])
+    for text, ids in zip(cases, encoded, strict=True):
         wanted = tokenizer.encode(text).ids
         assert ids == (wanted if tokenizer.post_processor is None else wanted[:-1]), repr(text)
     assert len(pieces) == tokenizer.get_vocab_size() + 2
@@ -139,8 +139,8 @@ def test_altered_tokenizers_have_the_ids_of_the_package(name: str, tmp_path: Pat
         file.write_text(json.dumps(content), "utf-8")
         altered = tokens.Tokenizer.from_file(str(file))
         cases = [it for it in texts(150, rng.randrange(1000)) if "<0x" not in it]
-        found, _ = run(program(tmp_path, file), [it.encode() for it in cases])
-        for text, ids in zip(cases, found, strict=True):
+        encoded, _ = run(program(tmp_path, file), [it.encode() for it in cases])
+        for text, ids in zip(cases, encoded, strict=True):
             wanted = altered.encode(text).ids
             assert ids == (wanted if altered.post_processor is None else wanted[:-1]), repr(text)
 
@@ -151,8 +151,8 @@ def test_pieces_join_to_the_text(name: str, tmp_path: Path) -> None:
     tokens.trained(name).save(str(file))
     path = program(tmp_path, file)
     cases = ["one two", "für 💡 alle", "a\tb\n\nc"]
-    found, lines = run(path, [it.encode() for it in cases])
-    for text, ids in zip(cases, found, strict=True):
+    encoded, lines = run(path, [it.encode() for it in cases])
+    for text, ids in zip(cases, encoded, strict=True):
         joined = b"".join(bytes.fromhex(lines[it][2:]) for it in ids).decode()
         assert joined == (text if name == "byte-level" else f" {text}")
     ends = [place for place, line in enumerate(lines) if line.startswith("1:")]
@@ -195,8 +195,8 @@ def test_merges_take_a_byte_where_ranks_ascend(tmp_path: Path) -> None:
     turned = read_tokenizer(file)
     assert tokenizer_bytes(turned) == small + 3 * len(content["model"]["merges"])
     cases = texts(60, 5)
-    found, _ = run(program(tmp_path, file), [it.encode() for it in cases])
-    for text, ids in zip(cases, found, strict=True):
+    encoded, _ = run(program(tmp_path, file), [it.encode() for it in cases])
+    for text, ids in zip(cases, encoded, strict=True):
         assert [it if not 257 <= it <= last else 257 + last - it for it in ids] == tokenizer.encode(text).ids
 
 
@@ -346,7 +346,7 @@ def test_the_end_is_named_or_known(tmp_path: Path) -> None:
     file = _changed(lambda _: None, tmp_path)
     assert read_tokenizer(file).ends == [2]
     assert read_tokenizer(file, ["<s>", "<unk>"]).ends == [0, 1]
-    with pytest.raises(ModelError, match="no token '<eos>', which --stop-token names"):
+    with pytest.raises(ModelError, match="the tokenizer has no token '<eos>', which --stop-token names"):
         read_tokenizer(file, ["<eos>"])
 
 

@@ -19,10 +19,10 @@ int main(int count, char **arguments)
             char digits[3] = {line[2u * i], line[2u * i + 1u], 0};
             text[i] = (char)strtol(digits, NULL, 16);
         }
-        int32_t found = mcud_encode(&tokenizer, text, bytes, ids, capacity);
+        int32_t id_count = mcud_encode(&tokenizer, text, bytes, ids, capacity);
         free(text);
-        printf("%d", (int)found);
-        for (int32_t i = 0; i < found; i++) {
+        printf("%d", (int)id_count);
+        for (int32_t i = 0; i < id_count; i++) {
             printf(" %u", (unsigned)ids[i]);
         }
         printf("\n");

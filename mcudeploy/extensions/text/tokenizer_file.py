@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NoReturn
@@ -66,14 +66,14 @@ class WordRules:
 class Tokenizer:
     """The pieces and rules of a tokenizer. `pieces`: the bytes of each id, b"" for an id without a token.
 
-    `found`: ids that words can become. `merges`: by id, of BPE. `scores`: of the first ids, of Unigram.
+    `word_ids`: those that words can become. `merges`: by id, of BPE. `scores`: of the first ids, of Unigram.
     `verbatim` and `added`: ids that text may name, the longest first; the verbatim ones are found before the
     others. `before`: ids at the beginning of a text. `ends`: ids that end a generated text.
     """
 
     pieces: Sequence[bytes]
     words: WordRules
-    found: Sequence[int]
+    word_ids: Sequence[int]
     merges: Mapping[int, Sequence[Merge]]
     scores: Sequence[float]
     unknown: int | None
@@ -116,25 +116,24 @@ class _Reader:
     def tokenizer(self, ends: Sequence[str]) -> Tokenizer:
         """Return what the file describes. `ends`: names of the tokens that end a text."""
         model, kind = self._model, self._kind()
-        words, ids = self._words(kind), self._ids()
-        first_byte = self._first_byte(ids) if model.byte_fallback else None
-        unknown = self._unknown(kind, ids, words)
-        byte_ids = range(0) if first_byte is None else range(first_byte, first_byte + 256)
-        pieces, found = self._pieces(ids, words, byte_ids)
+        rules, vocabulary = self._words(kind), self._vocabulary()
+        ids = self._ids(vocabulary)
+        byte_ids = self._byte_ids(ids) if model.byte_fallback else range(0)
+        unknown = self._unknown(kind, ids, rules)
+        pieces, word_ids = self._pieces(ids, vocabulary, rules, byte_ids)
         if kind == "Unigram":
-            found = [it for it in found if it != unknown]
+            word_ids = [it for it in word_ids if it != unknown]
         merges = self._merges(ids, pieces, {unknown, *byte_ids}) if kind == "BPE" else {}
-        words = self._divided(words, [pieces[it] for it in found], kind)
         scores = [score for _, score in model.vocab] if isinstance(model.vocab, list) else []
         added = self._added(byte_ids)
         return Tokenizer(
             pieces=pieces,
-            words=words,
-            found=found,
+            words=self._divided(rules, [pieces[it] for it in word_ids], kind),
+            word_ids=word_ids,
             merges=merges,
             scores=scores,
             unknown=unknown,
-            first_byte=first_byte,
+            first_byte=byte_ids.start if byte_ids else None,
             fuses_unknown=model.fuse_unk,
             whole_words=model.ignore_merges,
             verbatim=[it.id for it in added if not it.normalized],
@@ -144,9 +143,9 @@ class _Reader:
             ends=self._ends(ends, ids),
         )
 
-    def _ids(self) -> dict[str, int]:
+    def _ids(self, vocabulary: Mapping[str, int]) -> dict[str, int]:
         """The id of each token, of the vocabulary and added: no two have the same."""
-        ids = self._vocabulary()
+        ids = dict(vocabulary)
         for added in self._file.added_tokens:
             self._require(
                 ids.setdefault(added.content, added.id) == added.id,
@@ -159,35 +158,31 @@ class _Reader:
         return ids
 
     def _pieces(
-        self, ids: Mapping[str, int], words: WordRules, bytes_: range
+        self, ids: Mapping[str, int], vocabulary: Mapping[str, int], rules: WordRules, byte_ids: range
     ) -> tuple[list[bytes], list[int]]:
         """The bytes of each id, and the ids that words can become."""
-        pieces, found, own = [b""] * (max(ids.values()) + 1), list[int](), self._vocabulary()
+        pieces, word_ids = [b""] * (max(ids.values()) + 1), list[int]()
         added = {it.id for it in self._file.added_tokens}
         for text, number in ids.items():
-            usual, piece = text.encode(), None
-            if number in bytes_:
-                usual = bytes([number - bytes_.start])
-            elif text in own and words.of_bytes:
-                piece = _bytes_of_characters(text)
-            elif text in own and " " not in text:  # a space of a text is U+2581 here
-                piece = text.replace(_SPACE, " ").encode()
-            pieces[number] = usual if piece is None or number in added else piece
-            if piece and piece == pieces[number]:
-                found.append(number)
+            is_byte = number in byte_ids
+            usual = bytes([number - byte_ids.start]) if is_byte else text.encode()
+            of_words = None if is_byte or text not in vocabulary else _bytes_in_words(text, rules)
+            pieces[number] = usual if of_words is None or number in added else of_words
+            if of_words and of_words == pieces[number]:
+                word_ids.append(number)
             self._require(
                 len(pieces[number]) <= MOST_PIECE_BYTES,
                 f"the token {number} has {len(pieces[number]):,} bytes: at most {MOST_PIECE_BYTES} are "
                 "supported. Train the tokenizer with a limit of their length",
             )
-        if words.of_bytes:
-            missing = {bytes([it]) for it in range(256)} - {pieces[it] for it in found}
+        if rules.of_bytes:
+            missing = {bytes([it]) for it in range(256)} - {pieces[it] for it in word_ids}
             self._require(
                 not missing,
                 f"model.vocab lacks {len(missing)} of the 256 bytes. Train with "
                 "initial_alphabet=pre_tokenizers.ByteLevel.alphabet()",
             )
-        return pieces, found
+        return pieces, word_ids
 
     def _kind(self) -> str:
         model = self._model
@@ -207,16 +202,17 @@ class _Reader:
             )
         return kind
 
-    def _vocabulary(self) -> dict[str, int]:
+    def _vocabulary(self) -> Mapping[str, int]:
+        """The id of each token of the model."""
         vocab = self._model.vocab
         if isinstance(vocab, dict):
-            return dict(vocab)
+            return vocab
         self._require(len(vocab) <= MOST_IDS, f"model.vocab has {len(vocab):,} pieces: at most {MOST_IDS:,}")
         twice = _repeated(text for text, _ in vocab)
         self._require(twice is None, f"model.vocab has {printable(str(twice))!r} twice")
         return {text: number for number, (text, _) in enumerate(vocab)}
 
-    def _unknown(self, kind: str, ids: Mapping[str, int], words: WordRules) -> int | None:
+    def _unknown(self, kind: str, ids: Mapping[str, int], rules: WordRules) -> int | None:
         """The id of characters without a piece, which a model of characters needs."""
         model = self._model
         if kind == "Unigram":
@@ -227,7 +223,7 @@ class _Reader:
             return model.unk_id
         if model.unk_token is None:
             self._require(
-                model.byte_fallback or words.of_bytes,
+                model.byte_fallback or rules.of_bytes,
                 "model has neither unk_token nor byte_fallback: characters would be lost. Set unk_token",
             )
             return None
@@ -235,29 +231,33 @@ class _Reader:
         self._require(model.unk_token in ids, f"model.unk_token {shown!r} is not in model.vocab")
         return ids[model.unk_token]
 
-    def _first_byte(self, ids: Mapping[str, int]) -> int:
-        first = ids.get("<0x00>", -1)
-        wrong = next((it for it in range(256) if first < 0 or ids.get(f"<0x{it:02X}>") != first + it), None)
-        if wrong is not None:
-            self._fail(
-                f"model.byte_fallback needs tokens <0x00> to <0xFF> with ids in a row, <0x{wrong:02X}> is "
-                f"{ids.get(f'<0x{wrong:02X}>', 'missing')}. Set byte_fallback to false, or train with them"
+    def _byte_ids(self, ids: Mapping[str, int]) -> range:
+        """The ids of the tokens <0x00> to <0xFF>."""
+        numbers = {name: ids.get(name) for name in (f"<0x{it:02X}>" for it in range(256))}
+        first = numbers["<0x00>"] or 0
+        for number, (name, there) in enumerate(numbers.items(), first):
+            self._require(
+                number == there,
+                f"model.byte_fallback needs tokens <0x00> to <0xFF> with ids in a row, {name} is "
+                f"{'missing' if there is None else there}. Set byte_fallback to false, or train with them",
             )
-        return first
+        return range(first, first + 256)
 
     def _merges(
         self, ids: Mapping[str, int], pieces: Sequence[bytes], apart: set[int | None]
     ) -> dict[int, list[Merge]]:
+        """The merges by the ids of their results. `apart`: ids that take no part in merges."""
         merges: dict[int, list[Merge]] = {}
         seen: set[tuple[int, int]] = set()
         for rank, pair in enumerate(self._model.merges or ()):
             parts = tuple(pair.split(" ")) if isinstance(pair, str) else pair
             label = f"model.merges[{rank}]"
             self._require(len(parts) == 2 and all(parts), f"{label} is not a pair of tokens")
-            left, right, result = (ids.get(it, -1) for it in (*parts, "".join(parts)))
+            texts = (*parts, "".join(parts))
             self._require(
-                min(left, right, result) >= 0, f"{label}: a part or the result is not in model.vocab"
+                all(it in ids for it in texts), f"{label}: a part or the result is not in model.vocab"
             )
+            left, right, result = (ids[it] for it in texts)
             self._require(
                 apart.isdisjoint((left, right)) and pieces[result] == pieces[left] + pieces[right],
                 f"{label} merges the unknown token or bytes of byte_fallback: leave it out",
@@ -311,20 +311,20 @@ class _Reader:
         self._require(scheme in schemes, f"{shown} is not {', '.join(schemes)}")
         return WordRules(False, schemes[scheme], WordSplit.SPACES if part.split else WordSplit.NONE)
 
-    def _divided(self, words: WordRules, pieces: Sequence[bytes], kind: str) -> WordRules:
+    def _divided(self, rules: WordRules, pieces: Sequence[bytes], kind: str) -> WordRules:
         """The rules with words that end before spaces, if no merge joins a space with what is before it."""
         joins = any(b" " in it.lstrip(b" ") for it in pieces)
-        whole = words.of_bytes or words.split is not WordSplit.NONE or self._model.ignore_merges
+        whole = rules.of_bytes or rules.split is not WordSplit.NONE or self._model.ignore_merges
         if kind != "BPE" or whole or joins or b" " not in pieces:
-            return words
-        return WordRules(words.of_bytes, words.prefix, WordSplit.RUNS)
+            return rules
+        return replace(rules, split=WordSplit.RUNS)
 
-    def _added(self, bytes_: range) -> list[AddedToken]:
+    def _added(self, byte_ids: range) -> list[AddedToken]:
         """The added tokens, the longest first."""
         tokens = self._file.added_tokens
         for it in tokens:
             shown = f"added_tokens: {printable(it.content)!r}"
-            self._require(it.id not in bytes_, f"{shown} is a byte of byte_fallback. Remove it there")
+            self._require(it.id not in byte_ids, f"{shown} is a byte of byte_fallback. Remove it there")
             for name in ("single_word", "lstrip", "rstrip"):
                 self._require(
                     not getattr(it, name),
@@ -360,10 +360,12 @@ class _Reader:
         return before
 
     def _ends(self, named: Sequence[str], ids: Mapping[str, int]) -> list[int]:
+        """The ids of the named tokens, or else of the special ones that are known to end a text."""
         for name in named:
             self._require(
                 name in ids,
-                f"there is no token {printable(name)!r}, which --stop-token names: write it as in the file",
+                f"the tokenizer has no token {printable(name)!r}, which --stop-token names: write it as in "
+                "the file",
             )
         usual = [it.content for it in self._file.added_tokens if it.special and it.content in _END_NAMES]
         return sorted({ids[name] for name in named or usual})
@@ -381,10 +383,17 @@ def _alphabet() -> dict[str, int]:
     return {chr(it): it for it in plain} | {chr(256 + place): it for place, it in enumerate(others)}
 
 
-_ALPHABET = _alphabet()
+ALPHABET = _alphabet()
+
+
+def _bytes_in_words(text: str, rules: WordRules) -> bytes | None:
+    """The bytes of a token of the vocabulary in a word; None for one that no word becomes."""
+    if rules.of_bytes:
+        return _bytes_of_characters(text)
+    return None if " " in text else text.replace(_SPACE, " ").encode()  # a space of a text is U+2581 here
 
 
 def _bytes_of_characters(text: str) -> bytes | None:
     """The bytes that a token of GPT-2's characters stands for; None for another text."""
-    numbers = [_ALPHABET.get(it) for it in text]
+    numbers = [ALPHABET.get(it) for it in text]
     return None if None in numbers else bytes(it for it in numbers if it is not None)

@@ -15,6 +15,8 @@ _Id = Annotated[StrictInt, Field(ge=0, lt=MOST_IDS)]
 
 
 class AddedToken(BaseModel):
+    """A token that a text may name."""
+
     id: _Id
     content: Annotated[StrictStr, Field(min_length=1)]
     single_word: StrictBool = False
@@ -25,6 +27,8 @@ class AddedToken(BaseModel):
 
 
 class TokenizerModel(BaseModel):
+    """The vocabulary; `merges` are those of BPE, `unk_id` is that of Unigram."""
+
     type: StrictStr | None = None
     vocab: dict[StrictStr, _Id] | list[tuple[StrictStr, FiniteFloat]]
     merges: list[StrictStr | tuple[StrictStr, StrictStr]] | None = None
@@ -69,6 +73,8 @@ class FilePart(BaseModel):
 
 
 class TokenizerFile(BaseModel):
+    """The file, without its parts `truncation` and `padding`."""
+
     model: TokenizerModel
     added_tokens: list[AddedToken] = Field(default=[], max_length=MOST_ADDED)
     normalizer: FilePart | None = None
@@ -78,7 +84,7 @@ class TokenizerFile(BaseModel):
 
 
 def parts_of(part: FilePart | None) -> list[FilePart]:
-    """The parts of a sequence, or the one part; [] for none. A sequence in a sequence is one part."""
+    """Return the parts of a sequence, or the one part; [] for none. A sequence in a sequence is one part."""
     if part is None or part.type != "Sequence":
         return [] if part is None else [part]
     return [*part.normalizers, *part.pretokenizers, *part.processors, *part.decoders]

@@ -43,7 +43,7 @@ def _arrays(tokenizer: Tokenizer) -> dict[str, NDArray[Any]]:
     records = [_record(tokenizer, number, width) for number in range(len(tokenizer.pieces))]
     starts = np.cumsum([0, *map(len, records)])
     blocks = starts[::_BLOCK]
-    ordered = np.array(sorted(tokenizer.found, key=lambda it: tokenizer.pieces[it]), np.uint32)
+    ordered = np.array(sorted(tokenizer.word_ids, key=lambda it: tokenizer.pieces[it]), np.uint32)
     scores = np.array(tokenizer.scores, np.float64)
     scores = np.concatenate([scores, np.zeros(len(records) - len(scores))]) if scores.size else scores
     exact = np.array_equal(scores.astype(np.float32).astype(np.float64), scores)
@@ -70,7 +70,7 @@ def _fields(tokenizer: Tokenizer, arrays: dict[str, NDArray[Any]]) -> dict[str, 
     words, unknown, first_byte = tokenizer.words, tokenizer.unknown, tokenizer.first_byte
     numbers = {
         "count": f"{len(tokenizer.pieces)}u",
-        "sorted_count": f"{len(tokenizer.found)}u",
+        "sorted_count": f"{len(tokenizer.word_ids)}u",
         "unknown_score": repr(tokenizer.unknown_score),
         "unknown": _NONE if unknown is None else f"{unknown}u",
         "first_byte": _NONE if first_byte is None else f"{first_byte}u",
