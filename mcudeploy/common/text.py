@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Sequence
+from typing import TypeVar
 
 _UNSAFE = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ud800-\udfff\ufffe\uffff]"
 )
 """Characters that steer a terminal, that XML does not allow, or that reverse the order of letters."""
+_Value = TypeVar("_Value", bound=Hashable)
 
 
 def count_text(number: int, noun: str) -> str:
@@ -21,9 +24,9 @@ def agree(number: int, one: str, many: str) -> str:
     return one if number == 1 else many
 
 
-def first_repeated(names: Sequence[str]) -> str | None:
-    """Return the first name that an earlier one equals."""
-    return next((name for index, name in enumerate(names) if name in names[:index]), None)
+def first_repeated(values: Iterable[_Value]) -> _Value | None:
+    """Return the first value, such as a name, that a later one equals."""
+    return next((it for it, count in Counter(values).items() if count > 1), None)
 
 
 def first_line(error: Exception) -> str:

@@ -222,11 +222,13 @@ def tables_rows(graph: Graph, tensor: str, *, unchanged: bool = False, rings: bo
 
 def sample_of(graph: Graph, inputs: Mapping[str, Array], expected: Mapping[str, Array]) -> Sample:
     """Return a sample of inputs and outputs by name, in the ONNX model's form."""
-    stored = {
-        io.tensor: to_device(io, graph.tensors[io.tensor], inputs[io.name]) for io in graph.own_inputs()
-    }
-    stored |= {state.tensor: state.initial for state in graph.states}
+    stored = stored_inputs(graph, inputs) | {state.tensor: state.initial for state in graph.states}
     return Sample({**inputs, **initial_states(graph)}, stored, expected)
+
+
+def stored_inputs(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the inputs in stored form, by tensor name."""
+    return {io.tensor: to_device(io, graph.tensors[io.tensor], inputs[io.name]) for io in graph.own_inputs()}
 
 
 def initial_states(graph: Graph) -> dict[str, Array]:

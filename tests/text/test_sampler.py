@@ -12,19 +12,11 @@ import pytest
 from numpy.typing import NDArray
 
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.extensions.text.host_text import Sampler
 from tests.linked import STRICT
 
 SOURCE = resource_dir("firmware") / "text" / "mcud_sampler.c"
 SCALE = 0.25
-
-
-class Sampler(ctypes.Structure):
-    _fields_ = [
-        ("temperature", ctypes.c_float),
-        ("top_k", ctypes.c_uint32),
-        ("top_p", ctypes.c_float),
-        ("state", ctypes.c_uint64),
-    ]
 
 
 @pytest.fixture(scope="module")

@@ -64,6 +64,7 @@ def decoder_io(graph: Graph, ids: int, choice: DecoderChoice) -> DecoderIo:
 
 
 def _inputs(graph: Graph, ids: int, choice: DecoderChoice) -> tuple[GraphIO, GraphIO | None]:
+    """The input with the token, and the one with its position."""
     inputs = graph.own_inputs()
     for it in inputs:
         if it.dtype not in ("int32", "int64") or len(it.order) != 1:
@@ -73,18 +74,28 @@ def _inputs(graph: Graph, ids: int, choice: DecoderChoice) -> tuple[GraphIO, Gra
                 "position. Make it a state (--state OUTPUT=INPUT) or a constant (--bind INPUT=NUMBER), or "
                 "export the model for one token a run (--shape)"
             )
-    names = ", ".join(repr(printable(it.name)) for it in inputs)
     if not 1 <= len(inputs) <= 2:
         raise UsageError(
-            f"the model has the inputs {names or 'none'}: there may be a token and a position. --bind makes "
-            "others constants"
+            f"the model has the inputs {_names(inputs) or 'none'}: there may be a token and a position. "
+            "--bind makes others constants"
         )
-    tokens = [it for it in inputs if it.name == choice.token]
-    if choice.token is not None and not tokens:
-        raise UsageError(f"--token {printable(choice.token)}: the inputs are {names}")
+    token = _token(graph, inputs, ids, choice)
+    least = min(_rows(graph, token), default=ids)
+    if least < ids:
+        raise UsageError(
+            f"the tokenizer has {ids:,} ids, and the table of the input {printable(token.name)!r} has "
+            f"{least:,} rows: take the tokenizer of this model"
+        )
+    return token, next((it for it in inputs if it is not token), None)
+
+
+def _token(graph: Graph, inputs: Sequence[GraphIO], ids: int, choice: DecoderChoice) -> GraphIO:
+    """The input that --token names, or else the one that chooses from a table with a row for each id."""
+    tokens = [it for it in inputs if choice.token in (None, it.name)]
     if not tokens:
+        raise UsageError(f"--token {printable(str(choice.token))}: the inputs are {_names(inputs)}")
+    if len(tokens) > 1:
         tokens = [it for it in inputs if _is_vocabulary(min(_rows(graph, it), default=0), ids)]
-        tokens = list(inputs) if len(inputs) == 1 else tokens
     if not tokens:
         rows = {it.name: ", ".join(f"{count:,}" for count in sorted({*_rows(graph, it)})) for it in inputs}
         tables = "; ".join(f"{printable(name)!r}: {counts or 'none'}" for name, counts in rows.items())
@@ -95,19 +106,18 @@ def _inputs(graph: Graph, ids: int, choice: DecoderChoice) -> tuple[GraphIO, Gra
         )
     if len(tokens) > 1:
         raise UsageError(
-            f"either of the inputs {names} may be the token: both choose from tables with the {ids:,} rows "
-            "of the tokenizer. Name it by --token"
+            f"either of the inputs {_names(inputs)} may be the token: both choose from tables with the "
+            f"{ids:,} rows of the tokenizer. Name it by --token"
         )
-    least = min(_rows(graph, tokens[0]), default=ids)
-    if least < ids:
-        raise UsageError(
-            f"the tokenizer has {ids:,} ids, and the table of the input {printable(tokens[0].name)!r} has "
-            f"{least:,} rows: take the tokenizer of this model"
-        )
-    return tokens[0], next((it for it in inputs if it is not tokens[0]), None)
+    return tokens[0]
+
+
+def _names(inputs: Sequence[GraphIO]) -> str:
+    return ", ".join(repr(printable(it.name)) for it in inputs)
 
 
 def _logits(graph: Graph, ids: int, choice: DecoderChoice) -> GraphIO:
+    """The output with a logit for each id."""
     outputs = graph.own_outputs()
     shown = ", ".join(f"{printable(it.name)!r} {list(it.shape)}" for it in outputs)
     fitting = [

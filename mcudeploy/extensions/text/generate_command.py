@@ -130,15 +130,15 @@ def _report(result: GeneratedText, text: str) -> dict[str, Any]:
     from mcudeploy.ir.clock import latency_object
 
     ready, run = result.ready, result.run
-    deployment, prompt_tokens = ready.deployment, len(ready.prompt)
+    deployment, prompt_length = ready.deployment, len(ready.prompt)
     latency = latency_object(result.token.latency, result.token.unit, deployment.board.clock_hz)
     milliseconds = latency["milliseconds"]
     return {
         "board": deployment.board.name,
         "model_sha256": deployment.model.sha256,
         "text": text,
-        "prompt_tokens": run.ids[:prompt_tokens],
-        "tokens": run.ids[prompt_tokens:],
+        "prompt_tokens": run.ids[:prompt_length],
+        "tokens": run.ids[prompt_length:],
         "ended_by": run.ending,
         "verified": not result.reasons,
         "reason": "; ".join(result.reasons),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,7 +17,7 @@ from mcudeploy.device.target import Device, Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.running import Observation, Place, retimed
 from mcudeploy.extensions.text.decoder_io import DecoderChoice, DecoderIo, decoder_io
-from mcudeploy.extensions.text.host_text import HostText, Sampler, host_text
+from mcudeploy.extensions.text.host_text import HostText, host_text
 from mcudeploy.extensions.text.tokenizer_file import Tokenizer
 from mcudeploy.ir.graph import DType
 from mcudeploy.ir.plan import Measurement
@@ -34,7 +34,7 @@ from mcudeploy.verify.difference import (
     range_of,
 )
 from mcudeploy.verify.reference import Reference
-from mcudeploy.verify.samples import Sample, initial_states
+from mcudeploy.verify.samples import Sample, initial_states, stored_inputs
 
 Array = NDArray[Any]
 Ending = Literal["end", "tokens", "positions"]
@@ -53,23 +53,19 @@ class TextRequest:
     top_p: float = 1.0
 
 
-@dataclass(slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class TextRun:
-    """A run of a device: `ids` of prompt and text, the stored logits and ticks of each run.
+    """A text from a device: `ids` of prompt and text, the stored logits of each run, their mean time."""
 
-    `token`: the time of one, the mean of all.
-    """
-
-    ids: list[int]
-    logits: list[Array] = field(default_factory=list)
-    ticks: list[int] = field(default_factory=list)
-    ending: Ending = "tokens"
-    token: Measurement | None = None
+    ids: Sequence[int]
+    logits: Sequence[Array]
+    ending: Ending
+    mean: Measurement
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratedText:
-    """A text from a device. `token`: the time of one.
+    """A text from a device, compared with ONNX Runtime. `token`: the time of one.
 
     `reasons`: why it is not verified; `error`: the largest of the logits, `tolerance`: theirs, None for int8.
     """
@@ -96,56 +92,49 @@ class ReadyText:
 
     def run(self, seed: int, on_token: Callable[[int], None]) -> TextRun:
         """Read the prompt on the device, then generate, as MODEL_generate() does."""
+        request, ids, steps = self.request, list(self.prompt), list[tuple[Array, int]]()
+        ending: Ending | None = None
+        sampler = self.host.sampler(request.temperature, request.top_k, request.top_p, seed)
+        meaning = self.deployment.plan.graph.tensors[self.io.logits.tensor].quantization
         with open_device(self.target, self.firmware, self.deployment.patience_s) as device:
             device.session.reset()
-            run = self._run(device, seed, on_token)
+            while ending is None:
+                while len(steps) < len(ids):
+                    steps.append(self._step(device, ids[len(steps)], len(steps)))
+                logits, _ = steps[-1]
+                ids.append(self.host.sample(sampler, logits, float(meaning.scale) if meaning else None))
+                ending = self._ending(ids)
+                if ending != "end":
+                    on_token(ids[-1])
             unit, convert = device.time_unit(self.target)
-        run.token = Measurement(convert(round(sum(run.ticks) / len(run.ticks))), unit)
-        return run
+        mean = Measurement(convert(round(sum(ticks for _, ticks in steps) / len(steps))), unit)
+        return TextRun(ids, [logits for logits, _ in steps], ending, mean)
 
-    def _run(self, device: Device, seed: int, on_token: Callable[[int], None]) -> TextRun:
-        request, run = self.request, TextRun(list(self.prompt))
-        sampler = Sampler(request.temperature, request.top_k, request.top_p, 0)
-        self.host.seed(sampler, seed)
-        meaning = self.deployment.plan.graph.tensors[self.io.logits.tensor].quantization
-        for _ in self.prompt:
-            self._step(device, run)
-        while True:
-            token = self.host.sample(sampler, run.logits[-1], float(meaning.scale) if meaning else None)
-            run.ids.append(token)
-            if token in request.tokenizer.ends:
-                run.ending = "end"
-                return run
-            on_token(token)
-            if len(run.ids) - len(self.prompt) == request.tokens:
-                return run
-            if self.io.positions is not None and len(run.ids) > self.io.positions:
-                run.ending = "positions"
-                return run
-            self._step(device, run)
+    def _ending(self, ids: Sequence[int]) -> Ending | None:
+        """Why a text ends after these ids; None if it goes on."""
+        if ids[-1] in self.request.tokenizer.ends:
+            return "end"
+        if len(ids) - len(self.prompt) == self.request.tokens:
+            return "tokens"
+        return "positions" if self.io.positions is not None and len(ids) > self.io.positions else None
 
-    def _step(self, device: Device, run: TextRun) -> None:
-        """Run the model on the next id."""
-        storage, position = self.deployment.storage, len(run.ticks)
-        run.ticks.append(run_once(device, storage, self.sample(run, position).stored))
-        run.logits.append(storage.get_tensor(device, self.io.logits.tensor))
+    def _step(self, device: Device, token: int, position: int) -> tuple[Array, int]:
+        """Run the model on a token; return the stored logits and the ticks."""
+        storage = self.deployment.storage
+        ticks = run_once(device, storage, self._sample(token, position).stored)
+        return storage.get_tensor(device, self.io.logits.tensor), ticks
 
-    def sample(self, run: TextRun, position: int) -> Sample:
-        """Return the inputs of the run at a position."""
-        graph, inputs = self.deployment.plan.graph, _inputs(self.io, run.ids[position], position)
-        stored = {
-            it.tensor: to_device(it, graph.tensors[it.tensor], inputs[it.name]) for it in graph.own_inputs()
-        }
-        return Sample(inputs, stored, {})
+    def _sample(self, token: int, position: int) -> Sample:
+        inputs = _inputs(self.io, token, position)
+        return Sample(inputs, stored_inputs(self.deployment.plan.graph, inputs), {})
 
     def judged(self, run: TextRun, progress: Progress) -> GeneratedText:
         """Compare a run with ONNX Runtime. A difference is not an exception."""
         progress.stage("comparing with ONNX Runtime")
-        assert run.token is not None
-        last, place = self.sample(run, len(run.ticks) - 1), Place(self.target, self.firmware)
-        observed = retimed(Observation(run.token, [], None), self.deployment, place, last)
-        reasons, error, tolerance = _judged(self, run)
-        return GeneratedText(self, run, observed.measurement, reasons, error, tolerance)
+        position = len(run.logits) - 1
+        last, place = self._sample(run.ids[position], position), Place(self.target, self.firmware)
+        observed = retimed(Observation(run.mean, [], None), self.deployment, place, last)
+        return _compared(self, run, observed.measurement)
 
 
 def ready_text(
@@ -203,8 +192,8 @@ def _expected(deployment: Deployment, io: DecoderIo, ids: Sequence[int]) -> list
     return expected
 
 
-def _judged(ready: ReadyText, run: TextRun) -> tuple[list[str], float, Tolerance | None]:
-    """The reasons why a run is wrong, the largest error of its logits, and their tolerance."""
+def _compared(ready: ReadyText, run: TextRun, token: Measurement) -> GeneratedText:
+    """Compare the logits of every run, and without a temperature the tokens. `token`: the time of one."""
     graph, io, request = ready.deployment.plan.graph, ready.io, ready.request
     dtype = graph.tensors[io.logits.tensor].dtype
     expected = _expected(ready.deployment, io, run.ids[: len(run.logits)])
@@ -233,4 +222,4 @@ def _judged(ready: ReadyText, run: TextRun) -> tuple[list[str], float, Tolerance
         chosen = run.ids[position + 1]
         if flat[chosen] < flat.max() - near:
             reasons.append(f"position {position}: the token is {chosen}, expected {int(flat.argmax())}")
-    return reasons, error, tolerance
+    return GeneratedText(ready, run, token, reasons, error, tolerance)

@@ -21,7 +21,7 @@ _FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared")
 
 
 class Sampler(ctypes.Structure):
-    """`mcud_sampler`; `state` is set by its seed."""
+    """`mcud_sampler`."""
 
     _fields_ = (
         ("temperature", ctypes.c_float),
@@ -56,9 +56,11 @@ class HostText:
             return int(self.library.mcud_sample_f32(ctypes.byref(sampler), values, count))
         return int(self.library.mcud_sample_s8(ctypes.byref(sampler), values, ctypes.c_float(scale), count))
 
-    def seed(self, sampler: Sampler, seed: int) -> None:
-        """Start the draws of a sampler."""
+    def sampler(self, temperature: float, top_k: int, top_p: float, seed: int) -> Sampler:
+        """Return a sampler whose draws begin at the seed."""
+        sampler = Sampler(temperature, top_k, top_p)
         self.library.mcud_sampler_seed(ctypes.byref(sampler), ctypes.c_uint64(seed))
+        return sampler
 
 
 def host_text(tokenizer: Tokenizer) -> HostText:

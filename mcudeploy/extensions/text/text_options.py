@@ -21,11 +21,6 @@ _CHOICE = ("token", "logits", "positions")
 def tokenizer_options(required: bool) -> Callable[[Command], Command]:
     """Add --tokenizer and what it needs; they become `tokenizer`, a `Tokenizer` or None, and `choice`."""
 
-    def added(command: Command) -> Command:
-        for option in _options(required):
-            command = option(command)
-        return command
-
     def wrapped(command: Command) -> Command:
         @functools.wraps(command)
         def packed(*args: Any, tokenizer: Path | None, stop_token: tuple[str, ...], **rest: Any) -> None:
@@ -41,7 +36,10 @@ def tokenizer_options(required: bool) -> Callable[[Command], Command]:
             read = read_tokenizer(tokenizer, stop_token)
             command(*args, tokenizer=read, choice=DecoderChoice(**given), **rest)
 
-        return added(packed)
+        result: Command = packed
+        for option in _options(required):
+            result = option(result)
+        return result
 
     return wrapped
 

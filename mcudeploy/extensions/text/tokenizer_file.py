@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.common.json_file import read_json
-from mcudeploy.common.text import agree, printable
+from mcudeploy.common.text import agree, first_repeated, printable
 from mcudeploy.extensions.text.tokenizer_json import (
     MOST_BEFORE,
     MOST_IDS,
@@ -153,7 +152,7 @@ class _Reader:
                 f"{ids[added.content]}",
             )
         self._require(ids, "model.vocab is empty")
-        twice = _repeated(ids.values())
+        twice = first_repeated(ids.values())
         self._require(twice is None, f"two tokens have the id {twice}")
         return ids
 
@@ -208,7 +207,7 @@ class _Reader:
         if isinstance(vocab, dict):
             return vocab
         self._require(len(vocab) <= MOST_IDS, f"model.vocab has {len(vocab):,} pieces: at most {MOST_IDS:,}")
-        twice = _repeated(text for text, _ in vocab)
+        twice = first_repeated(text for text, _ in vocab)
         self._require(twice is None, f"model.vocab has {printable(str(twice))!r} twice")
         return {text: number for number, (text, _) in enumerate(vocab)}
 
@@ -369,11 +368,6 @@ class _Reader:
             )
         usual = [it.content for it in self._file.added_tokens if it.special and it.content in _END_NAMES]
         return sorted({ids[name] for name in named or usual})
-
-
-def _repeated(values: Iterable[Any]) -> object:
-    """A value that is there more than once; None if all differ."""
-    return next((value for value, count in Counter(values).items() if count > 1), None)
 
 
 def _alphabet() -> dict[str, int]:
