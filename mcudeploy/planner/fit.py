@@ -32,7 +32,6 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import Planned, search_plans
 from mcudeploy.planner.search import placing
 from mcudeploy.planner.search.kernels import least_constants
-from mcudeploy.planner.search.loading import loaded_costs
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
 from mcudeploy.planner.tape.plan_view import PlanView
@@ -367,8 +366,7 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
     costs = board_costs(board)
 
     def ticks(costs: CoreCosts) -> float:
-        source = loaded_costs(costs, model, plan)
-        return placing.timed(plan, model, board, source, move_price(source)).estimate.latency_ticks
+        return placing.with_estimates(plan, model, board, costs).estimate.latency_ticks
 
     whole = ticks(costs)
     of_flash: float | None = 0.0
@@ -384,6 +382,6 @@ def longest_step(plan: Plan, model: Model, board: Board) -> tuple[int, Latency] 
     if board.is_host or not plan.schedule.steps:
         return None
     costs = board_costs(board)
-    times = placing.step_times(plan, model, loaded_costs(costs, model, plan))
+    times = placing.estimated_steps(plan, model, costs)
     step = max(range(len(times)), key=times.__getitem__)
     return step, Latency(times[step], unit_of_estimates(board), costs.core, board.clock_hz)

@@ -10,7 +10,7 @@ from mcudeploy.ir.plan import Plan
 from mcudeploy.planner.fit import Latency, estimated_latency
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.search import kernels
-from mcudeploy.planner.search.loading import loaded_costs
+from mcudeploy.planner.search.placing import estimates_of
 from mcudeploy.planner.tape.footprint import tables_bytes, weights_bytes
 from mcudeploy.planner.tape.plan_view import PlanView
 
@@ -44,7 +44,7 @@ def flash_curve(plan: Plan, model: Model, board: Board) -> FlashCurve | None:
     view = PlanView(plan, model.calls)
     tables = tables_bytes(view, board)
     flash = weights_bytes(model.calls) + tables
-    time = loaded_costs(board_costs(board), model, plan)(plan.graph, ())
+    time = estimates_of(plan, model, board_costs(board))(plan.graph, ())
     points: list[Point] = []
     others = kernels.smaller_constants(model, view.tiled, plan.schedule.steps, time)
     for more_bytes, more_ticks in others:

@@ -36,8 +36,14 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.search.form_tasks import FormTasks
 from mcudeploy.planner.search.fusing import chains
 from mcudeploy.planner.search.kernels import alternatives, fastest, least_constants
-from mcudeploy.planner.search.loading import loaded_costs, loading_constants
-from mcudeploy.planner.search.placing import tagged_plan, timed, unsplit_plan, unsplit_schedule
+from mcudeploy.planner.search.loading import loading_constants
+from mcudeploy.planner.search.placing import (
+    tagged_plan,
+    timed,
+    unsplit_plan,
+    unsplit_schedule,
+    with_estimates,
+)
 from mcudeploy.planner.search.splitting import split_plans, with_tighter
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.planner.tape import footprint
@@ -222,7 +228,7 @@ def _recalled(cache: PlanCache, model: Model, board: Board, options: Options) ->
             models[plan.form] = fastest_model(own, board, options, source)
         if not footprint.missing(PlanView(plan, own.calls), board, None):
             require_sound(plan, own, board, path)
-        return timed(plan, own, board, loaded_costs(costs, own, plan), move_price(source))
+        return with_estimates(plan, own, board, costs)
 
     stored = cache.load(model, read)
     if stored is None:
@@ -340,10 +346,10 @@ def search_plans(
     unsplit = _unsplit(base, board, options, begin, estimates)
     if not searching:  # so that no tile is measured in vain
         if costs_of:
-            unsplit = timed(unsplit, base, board, source, move_price(source))
+            unsplit = with_estimates(unsplit, base, board, costs)
         if costs_of and stored is not None:
             kernels = models[stored.form].with_kernels(stored.kernels)
-            stored = timed(stored, kernels, board, loaded_costs(costs, kernels, stored), move_price(source))
+            stored = with_estimates(stored, kernels, board, costs)
         plans = () if stored is None else (stored,)
         return Planned(models, plans, unsplit, Search(), costs_of, objective=unit, offers_baseline=not plans)
     unsplit = timed(unsplit, base, board, source, move_price(source))

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
 from mcudeploy.costs.estimate import board_costs
-from mcudeploy.costs.tiles import step_ticks
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.ir.clock import milliseconds, source_of, time_text
 from mcudeploy.ir.plan import Measurement
-from mcudeploy.planner.search.loading import loaded_costs
-from mcudeploy.planner.search.tile_times import shared_costs
+from mcudeploy.planner.search.placing import estimated_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +36,7 @@ def latency_text(ticks: float, unit: str, board: Board) -> str:
 def step_times(deployment: Deployment, measured: Measurement | None) -> StepTimes:
     """Return the times of a plan's steps; a measured operator's time is divided by the estimates."""
     plan, costs = deployment.plan, board_costs(deployment.board)
-    tiled = deployment.view.tiled
-    source = loaded_costs(costs, deployment.model, plan)
-    times = shared_costs(deployment.model, tiled.flow, source(plan.graph, ()))
-    ticks = step_ticks(tiled, plan.schedule.steps, times)
+    ticks = estimated_steps(plan, deployment.model, costs)
     if measured is None:
         return StepTimes(tuple(ticks), costs.unit, measured=False)
     names = [plan.graph.operators[step.operator].name for step in plan.schedule.steps]

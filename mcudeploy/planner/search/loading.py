@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Link, Memory
 from mcudeploy.costs.estimate import CoreCosts, estimated
-from mcudeploy.costs.tiles import CopyCost, TileSource, move_price, step_ticks
+from mcudeploy.costs.tiles import CopyCost, move_price, step_ticks
 from mcudeploy.ir.constant_block import ConstantBlock, is_loadable
 from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.interval import Interval
@@ -26,7 +26,7 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.planner.search.placing import timed
+from mcudeploy.planner.search.placing import with_estimates
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
 
@@ -43,11 +43,6 @@ _TRIALS = 40
 """The most operators that are left out on trial."""
 
 
-def loaded_costs(costs: CoreCosts, model: Model, plan: Plan) -> TileSource:
-    """Return estimated times of a plan's tiles: what is loaded does not wait for flash."""
-    return estimated(costs, {*model.in_ram, *plan.layout.constants})
-
-
 def loading_constants(plan: Plan, model: Model, board: Board, costs: CoreCosts, options: Options) -> Plan:
     """Return the plan with constants loaded ahead of use if that saves time, else the plan itself.
 
@@ -62,8 +57,7 @@ def loading_constants(plan: Plan, model: Model, board: Board, costs: CoreCosts, 
     if not loads:
         return plan
     changed = replace(plan, layout=task.laid_out(loads))
-    source = loaded_costs(costs, model, changed)
-    changed = timed(changed, model, board, source, move_price(source))
+    changed = with_estimates(changed, model, board, costs)
     gains = changed.estimate.latency_ticks < (1 - _LEAST_GAIN) * plan.estimate.latency_ticks
     return changed if gains else plan
 
@@ -204,10 +198,10 @@ class _Loading:
             if each.operator in left_out:
                 continue
             starts = np.concatenate(([0.0], np.cumsum(steps)))
-            found = self._begin(each, taken, starts, ends)
-            if found is None:
+            place = self._begin(each, taken, starts, ends)
+            if place is None:
                 continue
-            begin, offset = found
+            begin, offset = place
             cost = self.target.copy_ticks(each.size_bytes, self.price)
             end = max([starts[begin], *ends[-1:]]) + cost
             wait = cost if self.target.link is None else max(0.0, end - starts[each.steps[0]])

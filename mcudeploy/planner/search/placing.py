@@ -8,11 +8,13 @@ from math import inf
 
 from mcudeploy.boards.board import Board
 from mcudeploy.common.effort import Effort
+from mcudeploy.costs.estimate import CoreCosts, estimated
 from mcudeploy.costs.stalls import Pace
 from mcudeploy.costs.tiles import (
     CopyCost,
     Costs,
     TileSource,
+    move_price,
     schedule_ticks,
     step_ticks,
     timed_blocks,
@@ -243,9 +245,20 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
     return replace(plan, estimate=estimate(tiled, steps, model.work, plan.layout, pace))
 
 
-def step_times(plan: Plan, model: Model, tiles: TileSource) -> list[float]:
-    """Return the ticks of each step of a plan, without stalls for slow memories."""
-    tiled = TiledGraph.of(plan)
+def estimates_of(plan: Plan, model: Model, costs: CoreCosts) -> TileSource:
+    """Return estimated times of a plan's tiles: what the plan loads does not wait for flash."""
+    return estimated(costs, {*model.in_ram, *plan.layout.constants})
+
+
+def with_estimates(plan: Plan, model: Model, board: Board, costs: CoreCosts) -> Plan:
+    """Return the plan with its estimated ticks and stalls."""
+    tiles = estimates_of(plan, model, costs)
+    return timed(plan, model, board, tiles, move_price(tiles))
+
+
+def estimated_steps(plan: Plan, model: Model, costs: CoreCosts) -> list[float]:
+    """Return the estimated ticks of each step of a plan, without stalls for slow memories."""
+    tiled, tiles = TiledGraph.of(plan), estimates_of(plan, model, costs)
     return step_ticks(tiled, plan.schedule.steps, _costs(plan, tiled, model, tiles))
 
 
