@@ -249,3 +249,14 @@ def test_loads_and_blocks_that_return_share_an_engine(model: Model, planned: Pla
     ways = {tuple(place.memory for place in plan.layout.way(it)) for it in plan.layout.transfers}
     assert ways == {(FLASH, "sram"), ("psram", "sram")}
     assert outputs(model, plan, "half") == outputs(model, planned.baseline)
+
+
+def test_a_search_goes_on_from_a_plan_with_loads(model: Model, tmp_path: Path) -> None:
+    """Times of tiles contain waits for flash, so the search compares the plan without its loads."""
+    options = Options(time_limit=0.2, max_overhead=50, ram_limit=20_000)
+    plan = find_plans(model, BOARD, options).candidates[0]
+    assert plan.splits and plan.layout.constants
+    save_plan(plan, model.sha256, tmp_path / "plan.json")
+    resuming = replace(options, plan_file=tmp_path / "plan.json", resume=True, time_limit=1e-9)
+    resumed = [it for it in find_plans(model, BOARD, resuming).candidates if it.splits == plan.splits]
+    assert min(it.estimate.latency_ticks for it in resumed) <= plan.estimate.latency_ticks

@@ -38,16 +38,16 @@ class FormTasks:
 
     def of(self, fused: tuple[Chain, ...]) -> SearchTask:
         """Return the task with these chains fused."""
-        made, order, board = self.cut, _order_in(self.cut.graph, self.unsplit), self.board
+        model, order, board = self.cut, _order_in(self.cut.graph, self.unsplit), self.board
         if fused:
-            made = self.fastest_in(replace(self.cut.form, fused=fused))
-            board = board.with_more_stack(made.form.stack_bytes)
-            order = _order_with(made.graph, self.cut.graph, order)
+            model = self.fastest_in(replace(self.cut.form, fused=fused))
+            board = board.with_more_stack(model.form.stack_bytes)
+            order = _order_with(model.graph, self.cut.graph, order)
         return SearchTask.of(
-            made,
+            model,
             board,
             self.source,
-            None if self.guess is None else self.guess(made.graph, ()),
+            None if self.guess is None else self.guess(model.graph, ()),
             order=order,
             unsplit=self.unsplit,
             max_overhead=self.options.overhead_limit,

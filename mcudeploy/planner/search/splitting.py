@@ -97,10 +97,10 @@ class _FormSearch:
     """The search for the cuts of one form of the graph, round by round, and the plans built."""
 
     def __init__(
-        self, task: SearchTask, unsplit: Plan, made: Sequence[Plan], start: Iterable[State], report: Report
+        self, task: SearchTask, unsplit: Plan, plans: Sequence[Plan], start: Iterable[State], report: Report
     ) -> None:
         self.task, self.best = task, unsplit
-        self.current = Round([], [plan for plan in made if task.keeps(plan)])
+        self.current = Round([], [plan for plan in plans if task.keeps(plan)])
         space = task.space
         segments = Segments(space.flow, space.order, task.lean.work)
         self.problem = CutProblem(space, segments, task.variants, task.most_ticks, task.sufficient_bytes)
@@ -119,10 +119,10 @@ class _FormSearch:
         self.search.explore(part.part(_FIRST_SHARE))
         squeeze(self.search, part)
         task, current = self.task, self.current
-        self.interrupted, found = self.search.interrupted, self.search.found().best
+        self.interrupted, best = self.search.interrupted, self.search.found().best
         current.number += 1
-        current.candidates = [one for one in found if one.state not in self._known]
-        self._known.update(one.state for one in found)
+        current.candidates = [one for one in best if one.state not in self._known]
+        self._known.update(one.state for one in best)
         try:
             if self.interrupted:
                 fresh = current.candidates[:MADE_ANYWAY]
@@ -132,11 +132,11 @@ class _FormSearch:
         except KeyboardInterrupt:  # keep the plans built so far
             self.interrupted = True
             if not current.made:
-                current.add(task, [first_fit(task, found[0], effort)])
-        before, self.best = self.best, _best(task, current.plans, self.best)
+                current.add(task, [first_fit(task, best[0], effort)])
+        former, self.best = self.best, _best(task, current.plans, self.best)
         self.gained = current.number == 1 or self.search.best[0].peak_bytes < WORTH * lowest
         is_left = effort.left > _SPARE * effort.spent
-        self.settled = self.search.ended and self.best is before and is_left
+        self.settled = self.search.ended and self.best is former and is_left
 
 
 class _FusedSearch:
@@ -179,18 +179,18 @@ class _FusedSearch:
         self._charged = sum(each.units for each in self._segments)
         states = self._states = self._states or self._seeds()
         is_first, self._seeding = self._across is None, False
-        for found in states:
-            if found is None:
+        for cuts in states:
+            if cuts is None:
                 self._seeding = True
                 break
-            self._latest.append(found)
+            self._latest.append(cuts)
         best = self._best_chains(effort.part(_ACROSS_SHARE))
         forms = self._promising(best)
         if not forms and (is_first or self._seeding or self._gains()):
             best = self._best_chains(effort.part(_LONELY_SHARE))
             forms = self._promising(best)
         for number, form in enumerate(forms):
-            starts = [found.splits for found in self._latest if found.chains == form]
+            starts = [cuts.splits for cuts in self._latest if cuts.chains == form]
             self._effort = effort
             if form and form not in self.forms:
                 self.forms[form] = _FormSearch(self._task(form), self._plain.best, (), (), no_report)
@@ -208,9 +208,9 @@ class _FusedSearch:
 
         That without fused chains is among them if the search across forms has found much better cuts of it.
         """
-        self._latest = sorted(dict.fromkeys(self._latest), key=lambda found: found.bound)
+        self._latest = sorted(dict.fromkeys(self._latest), key=lambda cuts: cuts.bound)
         lowest = self._plain.search.best[0].peak_bytes
-        better = (found.chains for found in self._latest if found.bound < WORTH * lowest)
+        better = (cuts.chains for cuts in self._latest if cuts.bound < WORTH * lowest)
         untried = [form for form in dict.fromkeys(filter(None, better)) if form not in self.forms]
         board = self._plain.task.board
         tried = sorted(self.forms, key=lambda form: placing.cost_key(self.forms[form].best, board))
@@ -272,10 +272,10 @@ class _FusedSearch:
         for chains, each in [((), self._plain), *self.forms.items()]:
             if set(chains) <= set(self._every):
                 search.add((self._problem(chains), one.state) for one in each.search.best[:_STARTS])
-        for found in self._latest:
-            if found.bound <= FOLLOWED_WITHIN * search.best[0].peak_bytes:
-                problem = self._problem(found.chains)
-                search.add([(problem, problem.space.state(found.splits))])
+        for cuts in self._latest:
+            if cuts.bound <= FOLLOWED_WITHIN * search.best[0].peak_bytes:
+                problem = self._problem(cuts.chains)
+                search.add([(problem, problem.space.state(cuts.splits))])
         search.explore(effort.part(_FIRST_SHARE))
         squeeze(search, effort)
         if search.interrupted:
@@ -410,8 +410,8 @@ def with_tighter(split: Splits, tasks: FormTasks, effort: Effort, progress: Prog
         if is_tighter and is_left and not split.interrupted:
             progress.stage(f"searching again, for at most {limit:g} %")
             tighter = replace(tasks, options=replace(options, max_overhead=limit))
-            found = split_plans(tighter, effort.rounds(options.time_limit, left_s), progress=progress)
-            split = split.joined(found, tasks.unsplit, tasks.board)
+            smaller = split_plans(tighter, effort.rounds(options.time_limit, left_s), progress=progress)
+            split = split.joined(smaller, tasks.unsplit, tasks.board)
     return split
 
 
@@ -421,9 +421,10 @@ def _adds_chains(form: Rewrites, plain: Rewrites) -> bool:
 
 
 def _resumed(task: SearchTask, stored: Plan) -> tuple[Plan, State]:
-    """Return a stored plan of a task's form with its times, and its cuts."""
+    """Return a stored plan of a task's form with its times, and its cuts; the final plan loads constants."""
     kernels = task.model.with_kernels(stored.kernels)
-    plan = placing.timed(stored, kernels, task.board, task.tiles, task.price)
+    plan = replace(stored, layout=stored.layout.without_loads())
+    plan = placing.timed(plan, kernels, task.board, task.tiles, task.price)
     return plan, task.space.state(stored.splits)
 
 
