@@ -98,15 +98,13 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
     """Return smaller plans of a lower limit, and then the chosen one, if smaller ones took longer than
     estimated; None if there are none.
     """
-    lower = chosen.tighter_limit(chosen.planned.limit(options.overhead_limit))
-    if lower is None:
-        return None
-    progress.stage(f"searching again, for at most {lower:.2f} % by estimates")
-    model = read_model(chosen.model.path, options, isa=chosen.board.isa).same_rows(chosen.plan.graph)
-    options = replace(options, max_overhead=lower)
-    planned = plans_by_estimates(model, chosen.board, options, progress, choose_rows=False)
-    planned = planned.smaller_than(chosen.plan, chosen.planned)
-    return None if planned.choices[0] is chosen.plan else _of_plans(planned, chosen.board, options)
+    def search(tighter: Options) -> Planned:
+        progress.stage(f"searching again, for at most {tighter.overhead_limit:.2f} % by estimates")
+        model = read_model(chosen.model.path, options, isa=chosen.board.isa).same_rows(chosen.plan.graph)
+        return plans_by_estimates(model, chosen.board, tighter, progress, choose_rows=False)
+
+    smaller = chosen.smaller_plans(options, search)
+    return None if smaller is None else _of_plans(smaller, chosen.board, options)
 
 
 def _first(samples: list[Sample], steps: int | None) -> list[Sample]:

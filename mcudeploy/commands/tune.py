@@ -58,17 +58,15 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     tell_reach(fleet.first.board, options)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)
-    lower = chosen.deployment.tighter_limit(planned.limit(options.overhead_limit))
-    if lower is not None:
-        progress.stage(f"searching again, for at most {lower:.2f} % by times of tiles")
-        same_rows, tighter = (
-            model.same_rows(chosen.deployment.plan.graph),
-            replace(options, max_overhead=lower),
-        )
-        again = _search(same_rows, fleet, tighter, progress, choose_rows=False)
-        again = again.smaller_than(chosen.deployment.plan, planned)
-        if again.choices[0] is not chosen.deployment.plan:
-            chosen = _choose(again, fleet, options, progress)
+
+    def search(tighter: Options) -> Planned:
+        progress.stage(f"searching again, for at most {tighter.overhead_limit:.2f} % by times of tiles")
+        same_rows = model.same_rows(chosen.deployment.plan.graph)
+        return _search(same_rows, fleet, tighter, progress, choose_rows=False)
+
+    smaller = chosen.deployment.smaller_plans(options, search)
+    if smaller is not None:
+        chosen = _choose(smaller, fleet, options, progress)
     tuned = fleet.on_one(lambda target: _iterated(chosen, target, options, progress))
     return replace(tuned, measurers=len(targets))
 
@@ -119,8 +117,6 @@ def _search(
         if begun.interrupted:
             return begun
         start = begun.choices[0]
-        if start.layout.constants:  # tiles are timed with constants in flash
-            start = replace(start, layout=start.layout.without_loads())
         model = model.same_rows(start.graph)
         options = replace(options, max_overhead=begun.limit(options.overhead_limit))
     unit = options.unit_on(board) if emulated else "instructions"

@@ -233,6 +233,16 @@ class Deployment:
         lower = 100 * ((1 + limit / 100) / max(ratios, default=1.0) - 1)
         return lower if 0 < lower < limit else None
 
+    def smaller_plans(self, options: Options, search: Callable[[Options], Planned]) -> Planned | None:
+        """Return smaller plans of a search with a tighter limit, and then this one; None if there are none,
+        or no need of a second search (`tighter_limit`).
+        """
+        lower = self.tighter_limit(self.planned.limit(options.overhead_limit))
+        if lower is None:
+            return None
+        planned = search(replace(options, max_overhead=lower)).smaller_than(self.plan, self.planned)
+        return None if planned.choices[0] is self.plan else planned
+
     def baseline(self) -> Measurement | None:
         """Return the unsplit plan's measurement; None on a host, whose times depend on the system load."""
         if self.board.is_host:
