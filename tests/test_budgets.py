@@ -31,7 +31,7 @@ BUDGETS = {
     "execution": 1380,  # a second search for smaller plans, joined steps, cycles of a unit, waits for flash
     "extensions": 116,
     "extensions/architectures": 293,  # arguments refused, rows of a cache judged, executors that break
-    "extensions/attention": 320,
+    "extensions/attention": 310,
     "extensions/audio": 1969,  # several wake words, their front end, a VAD, manifests and names that mislead
     "extensions/bounds": 1400,
     "extensions/calibration": 263,  # tiles of five kinds, what is no chip, wrong counters, faults of files
@@ -48,7 +48,7 @@ BUDGETS = {
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/text": 965,  # tokenizers and their faults, roles of inputs, options, the judge of a text
     "extensions/training": 3740,
-    "frontend": 13575,  # weights in blocks, caches written in place and in parts
+    "frontend": 13572,  # weights in blocks, caches written in place and in parts
     "ir": 1003,  # loaded constants, moves, remainders, what continues a state, its place, shared arrays
     "mcudeploy": 410,
     "ops": 5622,  # packed weights, rows written into states, products by blocks

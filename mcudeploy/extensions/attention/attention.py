@@ -11,15 +11,14 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
-from mcudeploy.frontend.onnx.nodes import Node, OnnxModel
-from mcudeploy.frontend.onnx.protos import evaluator
+from mcudeploy.frontend.onnx.nodes import Info, Node, OnnxModel
+from mcudeploy.frontend.onnx.protos import MOVEMENTS, evaluator
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.values import positions
+from mcudeploy.frontend.passes.simplify import drop_dead
 
 _Array = NDArray[Any]
-_MOVES = frozenset((
-    "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-))  # fmt: skip
+_MOVES = MOVEMENTS | {"Gather", "Tile"}
 """Operators through which keys and values come from a cache."""
 _DEAD = -1e8
 """The most that a mask adds to the score of a row that does not count: its weight is 0 in float32."""
@@ -32,10 +31,10 @@ _Bound = tuple[int, int]
 
 def join_attention(model: OnnxModel) -> OnnxModel:
     """Replace products, scale, mask and softmax by one node; those that it leaves unread go later."""
-    found = _Attention(model) if any(node.op == "Softmax" for node in model.nodes) else None
-    if found is None:
+    if all(node.op != "Softmax" for node in model.nodes):
         return model
-    joined = {node.output: node for it in model.nodes if (node := found.attention(it)) is not None}
+    search = _Attention(model)
+    joined = {node.output: node for it in model.nodes if (node := search.attention(it)) is not None}
     nodes = tuple(joined.get(node.output, node) for node in model.nodes)
     return replace(model, nodes=nodes) if joined else model
 
@@ -105,38 +104,33 @@ class _Attention:
         return replace(mix, op="Attend", domain=DOMAIN, inputs=inputs, attributes=attributes)
 
     def _scores(self, name: str, shape: tuple[int, ...]) -> _Scores | None:
-        """The scores of a value that a softmax reads."""
-        live: _Live | None = None
-        scale = 1.0
-        for _ in range(_MOST_NODES):
-            name, factor = self._scaled(name)
-            scale *= factor
-            node = self._makers.get(name)
-            if node is None or node.domain or self._is_shared(name):
-                return None
-            if node.op == "MatMul":
-                return None if live is None else _Scores(node.inputs[0], node.inputs[1], scale, live)
-            if live is not None or scale != 1.0:
-                return None
-            for at, value in enumerate(node.inputs):
-                live = live or self._live(node, at, shape)
-                if live is not None:
-                    others = [it for it in node.inputs if it != value and it not in self._model.constants]
-                    name = others[0] if len(others) == 1 else ""
-                    break
-            if live is None:
-                return None
+        """The scores of a value that a softmax reads: a masked product."""
+        masked = self._private_maker(name)
+        if masked is None:
+            return None
+        for at, mask in enumerate(masked.inputs):
+            live = self._live(masked, at, shape)
+            others = [it for it in masked.inputs if it != mask and it not in self._model.constants]
+            if live is None or len(others) != 1:
+                continue
+            source, scale = self._scaled(others[0])
+            product = self._private_maker(source)
+            if product is not None and product.op == "MatMul":
+                return _Scores(product.inputs[0], product.inputs[1], scale, live)
         return None
 
-    def _is_shared(self, name: str) -> bool:
-        return name in self._kept or len(self._readers.get(name, [])) != 1
+    def _private_maker(self, name: str) -> Node | None:
+        """The node of ONNX that makes a value, if one node alone reads it."""
+        node = self._makers.get(name)
+        shared = name in self._kept or len(self._readers.get(name, [])) != 1
+        return None if node is None or node.domain or shared else node
 
     def _scaled(self, name: str) -> tuple[str, float]:
         """The value that scalar constants multiply, and their product."""
         factor = 1.0
         for _ in range(_MOST_NODES):
-            node = self._makers.get(name)
-            if node is None or node.domain or node.op not in ("Mul", "Div") or self._is_shared(name):
+            node = self._private_maker(name)
+            if node is None or node.op not in ("Mul", "Div"):
                 break
             constants = [it for it in node.inputs if it in self._model.constants]
             if len(constants) != 1 or (node.op == "Div" and node.inputs[1] != constants[0]):
@@ -170,17 +164,16 @@ class _Attention:
 
     def _live(self, node: Node, at: int, shape: tuple[int, ...]) -> _Live | None:
         """The live rows if input `at` of a node is a mask: what Add adds, or what Where tests."""
-        mask = node.inputs[at]
-        dead = [self._model.constants[it].value for it in node.inputs if it in self._model.constants]
-        if node.op == "Where":
-            others = [it in self._model.constants for it in node.inputs]
-            if at != 0 or sorted(others[1:]) != [False, True] or dead[-1].size != 1 or dead[-1].max() > _DEAD:
+        mask, constants = node.inputs[at], [self._model.constants.get(it) for it in node.inputs]
+        if node.op == "Where" and at == 0:
+            dead = [it.value for it in constants[1:] if it is not None]
+            if len(dead) != 1 or dead[0].size != 1 or dead[0].max() > _DEAD:
                 return None
-            keeps = others[2]
-        elif node.op != "Add" or dead:
-            return None
-        else:
+            keeps = constants[2] is not None
+        elif node.op == "Add" and constants == [None, None]:
             keeps = None
+        else:
+            return None
         key = mask, keeps, shape
         if key not in self._known:
             self._known[key] = self._live_of(mask, shape, keeps)
@@ -215,16 +208,15 @@ class _Attention:
         first, end = (_bound({at: it[side] for at, it in ranges.items()}, rows) for side in (0, 1))
         return None if first is None or end is None else _Live(info.name, first, end)
 
-    def _ancestors(self, name: str) -> tuple[list[Node], set[str]]:
+    def _ancestors(self, name: str) -> tuple[tuple[Node, ...], set[str]]:
         """The nodes that compute a value, in order, and the values without a maker from which they do."""
-        needed, nodes = {name}, list[Node]()
-        for node in reversed(self._model.nodes):
-            if not needed.isdisjoint(node.outputs) and len(nodes) <= _MOST_NODES:
-                nodes.insert(0, node)
-                needed.update(node.inputs)
-        made = {it for node in nodes for it in node.outputs}
-        sources = {it for it in needed if it and it not in made and it not in self._model.constants}
-        return (nodes, sources) if not any(node.domain for node in nodes) else ([], set())
+        wanted = (Info(name, None, ""),)
+        nodes = drop_dead(replace(self._model, outputs=wanted, states=())).nodes
+        if len(nodes) > _MOST_NODES or any(node.domain for node in nodes):
+            return (), set()
+        computed = {it for node in nodes for it in node.outputs}
+        read = {it for node in nodes for it in node.inputs if it}
+        return nodes, read - computed - self._model.constants.keys()
 
     def _evaluator(
         self, nodes: Sequence[Node], source: str, result: str
@@ -238,11 +230,11 @@ class _Attention:
         }
         if not nodes or any(isinstance(it, np.ndarray) for node in nodes for it in node.attributes.values()):
             return None
-        made = [
+        protos = [
             helper.make_node(node.op, list(node.inputs), list(node.outputs), **_plain(node.attributes))
             for node in nodes
         ]
-        run = evaluator(made, self._model.opset, (source, *constants), (result,))
+        run = evaluator(protos, self._model.opset, (source, *constants), (result,))
         return lambda value: np.asarray(run({source: value, **constants})[0])
 
     def _shape(self, name: str) -> tuple[int, ...]:

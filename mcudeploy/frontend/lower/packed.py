@@ -36,8 +36,8 @@ def in_blocks(constant: Constant) -> bool:
 def block_weights(constant: Constant) -> BlockWeights | None:
     """The form that stays packed, of a constant whose rows [K, ...] have several scales each.
 
-    None for one scale in a row, for integers of more than 8 bits, and for scales that do not come in blocks
-    of a multiple of 4 values.
+    None for one scale in a row, for integers of more than 8 bits, for zero points far from these, and for
+    scales that do not come in blocks of a multiple of 4 values.
     """
     stored = constant.quantized
     if stored is None or stored.bits != 8 or not in_blocks(constant):

@@ -7,9 +7,11 @@ from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import ModelProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.protos import (
+    INDEX_TYPES,
+    MOVEMENTS,
     ONNX_DOMAINS,
     attribute_of,
     constants_of,
@@ -22,12 +24,9 @@ from mcudeploy.frontend.onnx.protos import (
 )
 
 _Codes = NDArray[np.int64]
-_MOVES = frozenset((
-    "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose", "Unsqueeze",
-))  # fmt: skip
-_VIEWS = _MOVES - {"Gather", "Slice", "Split"}
+_VIEWS = MOVEMENTS - {"Expand", "Slice"}
+_MOVES = _VIEWS | {"Gather", "Slice", "Split"}
 _SCATTERS = ("ScatterElements", "ScatterND")
-_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 _MOST_ELEMENTS = 1 << 22
 
 
@@ -73,7 +72,7 @@ class _Origins:
         self._constants = {
             name: numpy_helper.to_array(it)
             for name, it in constants_of(self._graph).items()
-            if it.data_type in _INTEGERS and prod(it.dims) <= _MOST_ELEMENTS
+            if it.data_type in INDEX_TYPES and prod(it.dims) <= _MOST_ELEMENTS
         }
         self._next = self.size
         self._leaves: dict[str, _Codes] = {}
@@ -141,9 +140,9 @@ class _Origins:
         rest = node.input[len(data) :]
         if node.domain in ONNX_DOMAINS and data and all(it in self._constants for it in rest if it):
             arrays = {it: self._entering(it) for it in data}
-            found = {it: array for it, array in arrays.items() if array is not None}
-            if len(found) == len(arrays):
-                return self._run(node, found)[0]
+            followed = {it: codes for it, codes in arrays.items() if codes is not None}
+            if len(followed) == len(arrays):
+                return self._run(node, followed)[0]
         if name not in self._leaves:
             sizes = sizes_of(self._known[name])
             self._leaves[name] = np.arange(self._next, self._next + prod(sizes)).reshape(sizes)

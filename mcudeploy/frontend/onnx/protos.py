@@ -29,6 +29,14 @@ IN_BYTES = 0
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
 
+INDEX_TYPES = (TensorProto.INT32, TensorProto.INT64)
+"""The element types of indices."""
+
+MOVEMENTS = frozenset(
+    ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
+)
+"""ONNX's operators that only move elements of their first input."""
+
 QONNX_DOMAINS = ("onnx.brevitas", "qonnx.custom_op.general", "finn.custom_op.general")
 """The domains of QONNX, by age."""
 _QONNX = (

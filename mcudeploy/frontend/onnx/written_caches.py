@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
+from onnx import GraphProto, NodeProto, ValueInfoProto, helper, numpy_helper
 
 from mcudeploy.frontend.onnx.protos import (
+    INDEX_TYPES,
     ONNX_DOMAINS,
     attribute_of,
     constants_of,
@@ -21,9 +22,6 @@ from mcudeploy.frontend.onnx.protos import (
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.states import LOAD, WRITE, Kept
-
-_INTEGERS = (TensorProto.INT32, TensorProto.INT64)
-"""The element types of positions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,16 +86,15 @@ def _nodes(graph: GraphProto, write: _Write, before: str, output: str) -> list[N
         return name
 
     positions, rows = write.positions, write.rows
-    if any(write.offsets) or len(write.offsets) > 1:
+    if write.offsets != (0,):
         positions = add("Add", positions, constant(np.array(write.offsets, np.int64)))
     if write.period:
         positions = add("Mod", positions, constant(np.array([write.period], np.int64)))
     if write.perm != tuple(sorted(write.perm)):
         rows = add("Transpose", rows, perm=np.argsort(write.perm).tolist())
     shape = [-1 if axis == write.axis else 1 for axis in range(len(write.perm))]
-    attributes: dict[str, Any] = {"axis": write.axis, "sizes": shape}
-    inputs = [rows, before, positions]
-    nodes.append(helper.make_node(WRITE, inputs, [output], f"{output}_write", domain=DOMAIN, **attributes))
+    inputs, name = [rows, before, positions], f"{output}_write"
+    nodes.append(helper.make_node(WRITE, inputs, [output], name, domain=DOMAIN, axis=write.axis, sizes=shape))
     if write.node.output[0] != output:
         result = write.node.output[0]
         nodes.append(helper.make_node("Transpose", [output], [result], result, perm=write.perm))
@@ -120,13 +117,14 @@ class _Search:
         if node is None or node.domain not in ONNX_DOMAINS or len(node.input) < 3 or not self._sizes(cache):
             return None
         source, perm = self._from_transposes(node.input[0])
-        if source != cache or not perm or [perm[axis] for axis in after or perm] != sorted(perm):
+        order = [perm[axis] for axis in after or range(len(perm))]
+        if source != cache or not perm or order != sorted(perm):
             return None
         write = self._placed(node, perm)
         if write is None or write.rows in self._constants or write.positions not in self._known:
             return None
         kind = self._known[write.positions].type.tensor_type.elem_type
-        return write if kind in _INTEGERS else None
+        return write if kind in INDEX_TYPES else None
 
     def _placed(self, node: NodeProto, perm: tuple[int, ...]) -> _Write | None:
         """The write of a node, if its positions are those of whole rows."""

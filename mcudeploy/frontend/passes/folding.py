@@ -17,16 +17,11 @@ from mcudeploy.frontend.onnx.constants import Constant, dequantized
 from mcudeploy.frontend.onnx.convert import info_of
 from mcudeploy.frontend.onnx.inference import inferred
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Info, Node, OnnxModel, Unsupported
-from mcudeploy.frontend.onnx.protos import copy_of, element_type, evaluator
+from mcudeploy.frontend.onnx.protos import MOVEMENTS, copy_of, element_type, evaluator
 from mcudeploy.frontend.onnx.quantization import require_finite
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS
 
-_MOVEMENTS = frozenset(
-    ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
-)
-"""Operators that only move elements: they also apply to the integer form of a constant."""
-
-_FOLDED = _MOVEMENTS | FUNCTIONS.keys() | frozenset((
+_FOLDED = MOVEMENTS | FUNCTIONS.keys() | frozenset((
     "Abs", "Add", "And", "ArgMax", "ArgMin", "BatchNormalization", "Cast", "Ceil", "Clip", "Concat",
     "ConstantOfShape", "Cos", "CumSum", "Div", "Equal", "Erf", "Exp", "Floor", "Gather", "GatherElements",
     "GatherND", "GlobalAveragePool", "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
@@ -157,7 +152,7 @@ class Folder:
             limit = f"the limit is {MAX_TENSOR_ELEMENTS}"
             raise Unsupported(f"its constant result has {elements} elements; {limit}")
         quantized = self.constants[names[0]].quantized
-        if node.op in _MOVEMENTS and quantized is not None:
+        if node.op in MOVEMENTS and quantized is not None:
 
             def movement(array: NDArray[np.generic]) -> NDArray[np.generic]:
                 return _run(node, {**arrays, names[0]: np.ascontiguousarray(array)}, self.model.opset)[0]

@@ -154,7 +154,7 @@ def packed_blocks(operator: Operator, shape: tuple[int, int], block: int, bits: 
     if zero is not None and zero.shape != parts:
         raise ValueError(f"the zero points are {zero.shape}, not {parts}")
     if block < 1 or block % BLOCK_UNIT or bits not in BITS:
-        raise ValueError(f"blocks of {block} weights of {bits} bits: of multiples of 4, and 2, 4 or 8, are")
+        raise ValueError(f"{bits} bits in blocks of {block} are not {BITS} bits in multiples of {BLOCK_UNIT}")
     if weights.dtype != np.int8 or weights.min() < -(1 << bits - 1) or weights.max() >= 1 << bits - 1:
         raise ValueError(f"weights do not fit {bits} bits")
     return {

@@ -20,8 +20,8 @@ from mcudeploy.ops.common import (
 
 @dataclass(frozen=True, slots=True)
 class WriteRows(PlainOperator):
-    """Positions, int32 (1, 1, count), x (1, blocks * count, width), state (1, ...), ... -> the state, with
-    row i of x at position i of `rows`, in each of its `blocks`.
+    """Positions, int32 (1, 1, count), x (1, blocks * count, width), state (1, ...), ... -> the state, in
+    each of whose `blocks` of `rows` rows, row positions[i] is row i of the same block of x.
 
     Negative positions count from the end, and those outside are not written. Positions may be
     constants["positions"] instead. The result takes the memory of the state, and is the state of the next
