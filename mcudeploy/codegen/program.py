@@ -5,9 +5,8 @@ The templates do no arithmetic.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from math import lcm
 
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
-from mcudeploy.codegen.comments import ScheduleRun, operator_text
+from mcudeploy.codegen.comments import ScheduleRun
 from mcudeploy.codegen.ctext import c_elements, c_type
 from mcudeploy.codegen.header import (
     IoText,
@@ -26,25 +25,19 @@ from mcudeploy.codegen.header import (
     states_text,
 )
 from mcudeploy.codegen.kernelfiles import (
-    AWAIT,
-    MOVE,
     ON_UNIT,
     PARAMETERS,
     RUN_CORES,
-    START,
-    STREAMS,
     UNIT_SUFFIX,
 )
 from mcudeploy.codegen.operators import (
     ConstantPool,
     each_once,
     lane_text,
-    params_lines,
-    part_text,
     pointing_lines,
-    stage_texts,
 )
 from mcudeploy.codegen.program_schedule import ProgramSchedule, ScheduleKind
+from mcudeploy.codegen.records import OffsetTable, Records
 from mcudeploy.codegen.texts import (
     ArenaText,
     ConstantText,
@@ -59,29 +52,19 @@ from mcudeploy.codegen.texts import (
     TensorText,
     TrainingText,
     WaitsText,
-    symbol,
 )
-from mcudeploy.common.text import count_text
 from mcudeploy.ir.constant_block import ConstantBlock
 from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.graph import Hop
-from mcudeploy.ir.opdef import UNIT_ALIGNMENT, KernelCall
+from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.operator_facts import facts_hash, operator_facts
 from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
-from mcudeploy.planner.place.states_first import state_tensors
-from mcudeploy.planner.tape.core_tables import PartRecord
-from mcudeploy.planner.tape.joined_streams import CONSTANTS, UnitStream
+from mcudeploy.planner.tape.joined_streams import UnitStream
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.planner.tape.tape import (
-    ONE_PIECE,
-    Moves,
-    NamedRange,
-    Stored,
-    Tape,
-    Waits,
     handed_over,
     integer_bits,
 )
@@ -300,58 +283,6 @@ class Program:
         return any("INFINITY" in line for lines in texts for line in lines)
 
 
-@dataclass(frozen=True, slots=True)
-class _Records:
-    """The records that a tape names by number, in this order: steps, moves, waits, parts of steps."""
-
-    steps: list[OperatorText]
-    tensors: list[TensorText]
-    moves: list[MovesText]
-    waits: list[WaitsText]
-    streams: StreamsText | None
-    parts: list[tuple[OperatorText, PartRecord]]
-
-    @classmethod
-    def of(
-        cls,
-        schedule: ProgramSchedule,
-        handed: Mapping[str, int],
-        constants: ConstantPool,
-        offsets: _OffsetTable,
-        engines: Mapping[str, int],
-    ) -> _Records:
-        """Return the records of a schedule; their arrays are added to the constants and the offsets.
-
-        `handed`: the other units that run operators, by operator; `engines`: the numbers of engines.
-        """
-        tape = schedule.tape
-        steps = [_operator_text(schedule, it, constants, handed) for it in range(len(schedule.records))]
-        tensors = offsets.tensors_of(tape, schedule.stored)
-        numbers = itertools.count(len(steps))
-        moves = [_moves_text(it, offsets, engines[it.engine], next(numbers)) for it in tape.moves]
-        waits = [_waits_text(it, engines[it.engine], next(numbers)) for it in tape.waits]
-        streams = _streams_text(schedule, offsets, constants) if schedule.streams else None
-        by_symbol = {tensor.symbol: tensor for tensor in tensors}
-        parts = [
-            (part_text(next(numbers), it, steps[it.base], by_symbol, constants), it)
-            for it in schedule.view.lanes.records
-        ]
-        return cls(steps, tensors, moves, waits, streams, parts)
-
-    @property
-    def kernels(self) -> set[str]:
-        """The kernels that the records call."""
-        stages = {stage.kernel for step in self.steps for stage in step.stages}
-        copies = {it.kernel for it in self.moves} | {it.kernel for it in self.waits}
-        return {it.kernel for it in self.steps} | stages | copies | ({STREAMS} if self.streams else set())
-
-    @property
-    def step_tensors(self) -> list[TensorText]:
-        """The tensors that steps name."""
-        named = {name for it in self.steps for name in (*it.inputs, it.output, it.scratch.removeprefix("&"))}
-        return [tensor for tensor in self.tensors if tensor.symbol in named]
-
-
 def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind = "steps") -> Program:
     """Return the program of a plan for a board."""
     plan, lanes = view.plan, view.lanes
@@ -360,9 +291,9 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
     constants = ConstantPool(prefix, plan.parameters, _loaded_places(view))
     if plan.layout.constants:
         constants.shared(LOADED, _loaded_table(view), ARENA_GRAIN_BYTES)
-    offsets = _OffsetTable(board.offset_unit)
+    offsets = OffsetTable(board.offset_unit)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
-    records = _Records.of(schedule, handed, constants, offsets, engines)
+    records = Records.of(schedule, handed, constants, offsets, engines)
     inputs = [it.on(board) for it in io_texts(view, plan.graph.own_inputs(), "input")]
     outputs = [it.on(board) for it in io_texts(view, plan.graph.own_outputs(), "output")]
     return Program(
@@ -419,7 +350,7 @@ def _loaded_table(view: PlanView) -> NDArray[np.uint32]:
     return np.frombuffer(bytes(table), np.uint32)
 
 
-def _table_text(plan: Plan, calls: Mapping[str, KernelCall], records: _Records) -> TableText | None:
+def _table_text(plan: Plan, calls: Mapping[str, KernelCall], records: Records) -> TableText | None:
     """Return the struct of parameters; None if no operator is replaceable."""
     table = plan.parameters
     if not table.parameters:
@@ -470,140 +401,3 @@ def _arenas(plan: Plan, board: Board) -> list[ArenaText]:
         size = align_up(plan.layout.arenas[memory], lcm(board.io_align, board.cache_line_of(memory)))
         texts.append(ArenaText(memory, size, attributes, section, alignment))
     return texts
-
-
-class _OffsetTable:
-    """One table with the block offsets of all tensors, in units of the alignment."""
-
-    def __init__(self, alignment: int) -> None:
-        self._alignment = alignment
-        self._count = 0
-        self.largest = 0
-        self.lines: list[tuple[str, list[str]]] = []
-
-    def tensors_of(self, tape: Tape, stored_as: Sequence[tuple[NamedRange, int]]) -> list[TensorText]:
-        """Add the offsets of tensors and scratch of a tape."""
-        states = state_tensors(tape.plan.graph)
-        return [
-            self.add(
-                _stored_text(tape, *key),
-                _stored_symbol(tape, *key),
-                tape.stored(*key),
-                state=key[0].name if key[0].name in states and not key[0].is_scratch else "",
-            )
-            for key in stored_as
-        ]
-
-    def add(self, name: str, symbol: str, stored: Stored, *, state: str = "") -> TensorText:
-        """Add the offsets of a record."""
-        if any(offset % self._alignment for offset in stored.offsets):
-            raise ValueError(f"an offset of {name} is not a multiple of {self._alignment}")
-        units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
-        self.lines.append((name, c_elements(units)))
-        self.largest = max(self.largest, int(units.max()))
-        text = TensorText(
-            symbol, stored.memory, self._count, stored.row_bytes, stored.block_rows, stored.lead, state=state
-        )
-        self._count += len(stored.offsets)
-        return text
-
-
-def _stored_symbol(tape: Tape, named: NamedRange, version: int) -> str:
-    return symbol("s" if named.is_scratch else "t", tape.number(named, version), named.name)
-
-
-def _stored_text(tape: Tape, named: NamedRange, version: int) -> str:
-    """Return the name of the tensor or the scratch of a table, for a comment."""
-    where = f" in {named.memory}" if tape.is_spread(named) else ""
-    name = f"{named.name}, scratch" if named.is_scratch else named.name
-    return f"{name}{where}" + (f" after {count_text(version, 'move')}" if version else "")
-
-
-def _moves_text(moves: Moves, offsets: _OffsetTable, engine: int, number: int) -> MovesText:
-    source, target = moves.old.memory, moves.new.memory
-    name = source if source == target else f"{source}_{target}"
-    where = f"in {source}" if source == target else f"from {source} to {target}"
-    if moves.engine != CPU:
-        name, where = f"{moves.engine}_{name}", f"{where} by {moves.engine}"
-    sizes = c_elements(np.array(moves.sizes, np.uint32))
-    if any(moves.ends):
-        sizes = [
-            f"{size}u{' | MCUD_ENDS_SOURCE' if end else ''}"
-            for size, end in zip(moves.sizes, moves.ends, strict=True)
-        ]
-    return MovesText(
-        name,
-        where,
-        f"{number}: {count_text(len(moves.sizes), 'move')} {where}",
-        MOVE if moves.engine == CPU else START,
-        engine,
-        offsets.add(f"moved from, {where}", f"move_from_{name}", moves.old),
-        offsets.add(f"moved to, {where}", f"move_to_{name}", moves.new),
-        len(moves.sizes),
-        sizes,
-    )
-
-
-def _waits_text(waits: Waits, engine: int, number: int) -> WaitsText:
-    return WaitsText(
-        waits.engine,
-        f"{number}: wait for {waits.engine}, {count_text(len(waits.pending), 'time')}",
-        AWAIT,
-        engine,
-        len(waits.pending),
-        c_elements(np.array(waits.pending, np.uint16)),
-    )
-
-
-def _streams_text(schedule: ProgramSchedule, offsets: _OffsetTable, constants: ConstantPool) -> StreamsText:
-    """Return the record of joined streams; each arena has a tensor of one row at its first byte."""
-    streams, arenas = schedule.streams, schedule.view.plan.layout.arenas
-    assert streams is not None
-    whole = Stored("", (0,), 0, ONE_PIECE)
-    words = np.array([word for each in streams.streams for word in each.words], np.uint32)
-    return StreamsText(
-        summary=f"{schedule.stream_record}: {count_text(len(streams.streams), 'command stream')}",
-        constants=constants.shared(CONSTANTS, streams.constants, UNIT_ALIGNMENT),
-        constant_bytes=streams.constants.nbytes,
-        count=len(streams.streams),
-        word_lines=c_elements(words),
-        begin_lines=c_elements(np.array(streams.begins, np.uint32)),
-        arenas=[
-            offsets.add(f"arena in {it}", f"arena_of_{it}", replace(whole, memory=it))
-            for it in streams.memories
-        ],
-        regions=[
-            (region, arenas[memory]) for region, memory in zip(streams.regions, streams.memories, strict=True)
-        ],
-    )
-
-
-def _operator_text(
-    schedule: ProgramSchedule, number: int, constants: ConstantPool, handed: Mapping[str, int]
-) -> OperatorText:
-    tape, plan, at = schedule.tape, schedule.view.plan, schedule.records[number]
-    record = tape.records[at]
-    operator = plan.graph.operators[record.operator]
-    call = schedule.calls[operator.name]
-    params = params_lines(operator.name, call, constants)
-    touched = [_stored_symbol(tape, *each) for each in record.touched]
-    count = len(operator.inputs)
-    return OperatorText(
-        name=operator.name,
-        number=record.number,
-        summary=f"{number}: {operator_text(plan.graph, operator)}{', after moves' if record.number else ''}",
-        kernel=call.kernel,
-        params=[] if record.number else params,
-        params_symbol=f"p_{operator.name}" if params else "",
-        tensors=[],
-        about="",
-        inputs=touched[:count],
-        inputs_symbol=symbol("in", record.number, operator.name),
-        output=touched[count],
-        scratch=f"&{touched[-1]}" if len(touched) > count + 1 else "0",
-        rows=plan.graph.tensors[operator.inputs[0] if operator.op.accumulates else operator.output].shape[0],
-        block_rows=plan.rows_of(operator.name),
-        unit=handed.get(operator.name, 0),
-        stages=() if record.number else stage_texts(operator.name, call, constants),
-        repointed=plan.parameters.in_flash and operator.name in plan.parameters.operators,
-    )
