@@ -38,8 +38,8 @@ from mcudeploy.planner.place.states_first import with_states_first
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.tape.footprint import tables_bytes
 from mcudeploy.toolchain import Firmware
+from mcudeploy.toolchain.board_texts import unit_files
 from mcudeploy.toolchain.images import flash_content, uf2
-from mcudeploy.toolchain.project import unit_files
 from mcudeploy.toolchain.stack import stack_bound
 from mcudeploy.toolchain.starter import require_start, starter_files
 from mcudeploy.verify.samples import Sample, drawn_samples

@@ -22,8 +22,9 @@ from mcudeploy.common.programs import find_program, output_of, python_module
 from mcudeploy.common.system.host_tools import HOST_CODE_FLAGS, HOST_COMPILERS, HOST_LINK_FLAGS, install
 from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import cache, framework
+from mcudeploy.toolchain.board_texts import CONSTANTS
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware, Sizes, constant_bytes, load, measure, save
-from mcudeploy.toolchain.project import CONSTANTS, Project, SoftEngine, assemble
+from mcudeploy.toolchain.project import Project, SoftEngine, assemble
 from mcudeploy.toolchain.tools import ending, run_tool
 
 HOST_FLAGS = (

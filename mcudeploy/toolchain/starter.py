@@ -19,9 +19,10 @@ from mcudeploy.codegen.folder import Content
 from mcudeploy.codegen.licences import licensed
 from mcudeploy.codegen.render import LibraryModel, render
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
+from mcudeploy.toolchain.board_texts import openocd_of
 from mcudeploy.toolchain.emulator import emulator_of, qemu_command
 from mcudeploy.toolchain.flash_tools import TOOLS
-from mcudeploy.toolchain.project import assemble, openocd_of
+from mcudeploy.toolchain.project import assemble
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.M)
 

@@ -23,7 +23,8 @@ from mcudeploy.device.target import Device, open_device
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Firmware
-from mcudeploy.toolchain.project import assemble, board_header
+from mcudeploy.toolchain.board_texts import board_header
+from mcudeploy.toolchain.project import assemble
 from mcudeploy.verify.samples import load_samples
 from tests.chips.facts import Chip
 from tests.chips.machine import Machine, MachineLine

@@ -23,7 +23,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.extensions.ethos_u.unit_blocks import UNITS
 from mcudeploy.ir.isa import Isa
 from mcudeploy.planner.plan_options import Options
-from mcudeploy.toolchain.project import unit_files
+from mcudeploy.toolchain.board_texts import unit_files
 from tests import reports
 from tests.weekly import sample
 

@@ -13,8 +13,8 @@ from pathlib import Path
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.resources import resource_dir
+from mcudeploy.toolchain.board_texts import arena_script, board_header, memory_script
 from mcudeploy.toolchain.emulator import emulated_board, qemu_command
-from mcudeploy.toolchain.project import arena_script, board_header, memory_script
 
 _FIRMWARE = resource_dir("firmware")
 _LIBC = {"arm-none-eabi": "--specs=nano.specs", "riscv64-unknown-elf": "--specs=picolibc.specs"}

@@ -19,8 +19,9 @@ from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageErro
 from mcudeploy.common.resources import cache_fault, resource_dir
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain import firmware_build as build
+from mcudeploy.toolchain.board_texts import environments
 from mcudeploy.toolchain.firmware import CALLS_NAME
-from mcudeploy.toolchain.project import assemble, environments
+from mcudeploy.toolchain.project import assemble
 from tests.shared_objects import SharedObjects
 
 from .board_line import BOOT, CONFIG, FILES
