@@ -12,18 +12,23 @@ from typing import Any
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
-from onnx import ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
 
 from mcudeploy.extensions.quantization.data import Sample
 from mcudeploy.extensions.quantization.model_walk import ModelWalk
 from mcudeploy.extensions.quantization.weight_rounding import LayerWeights, Moments, round_weights
-from mcudeploy.frontend.onnx.protos import attribute_of, copy_of
+from mcudeploy.extensions.quantization.weights import output_axis
+from mcudeploy.frontend.onnx.protos import attribute_of, copy_of, sizes_of
+from mcudeploy.frontend.onnx.windows import same_pads
 from mcudeploy.frontend.pieces import names_read
 
 Array = NDArray[Any]
 
 _MOST_INPUTS = 2048
-"""Weights of a channel above which a layer keeps the nearest rounding: time grows with their cube."""
+"""Weights of a channel above which a layer keeps the nearest rounding: time grows with their cube.
+
+Groups count together: of g groups of n weights the limit holds for the root of g n^2.
+"""
 
 _MOST_ROWS = 32_768
 _MOST_PRODUCTS = 1e10
@@ -41,56 +46,76 @@ _MOST_BIAS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Layer:
-    """A node of the quantised model with stored weights, the same node of the float model, and its constants.
+class _Stored:
+    """A constant of the quantised model: its integers, and their scale for each channel or for all."""
 
-    `bias` are the tensors of a quantised bias and its scale; None without a bias.
+    tensor: TensorProto
+    scale: TensorProto
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layer:
+    """A node of the quantised model with stored weights, of g groups with K channels of n weights each.
+
+    `result` and `real`: the result and the weights of the same node in the float model.
     """
 
     node: NodeProto
-    float_node: NodeProto
-    weights: TensorProto
-    scale: TensorProto
-    bias: tuple[TensorProto, TensorProto] | None
+    result: str
+    real: TensorProto
+    weights: _Stored
+    bias: _Stored | None
+
+    @property
+    def groups(self) -> int:
+        """The number g of groups."""
+        return int(attribute_of(self.node, "group", 1))
+
+    @property
+    def inputs(self) -> int:
+        """The number n of weights of a channel."""
+        dims = self.weights.tensor.dims
+        return math.prod(dims[1:]) if self._channels_first else int(dims[0])
 
     @property
     def products(self) -> int:
-        """The number of products of two inputs in a row."""
-        groups, _, inputs = self.grouped(numpy_helper.to_array(self.weights)).shape
-        return int(groups * inputs**2)
+        """The number g n^2 of products of two inputs in a row."""
+        return self.groups * self.inputs**2
+
+    @property
+    def _channels_first(self) -> bool:
+        return output_axis(self.node) == 0
 
     def grouped(self, weights: Array) -> Array:
         """The weights in the node's order as [g, K, n]."""
-        if self.node.op_type == "Conv":
-            groups = int(attribute_of(self.node, "group", 1))
-            return np.reshape(weights, (groups, -1, math.prod(weights.shape[1:])))
-        return self._transposed(weights)[None]
+        ordered = weights if self._channels_first else weights.T
+        return np.reshape(ordered, (self.groups, -1, self.inputs))
 
     def ungrouped(self, weights: Array) -> Array:
         """The weights [g, K, n] in the node's order."""
-        if self.node.op_type == "Conv":
-            return weights.reshape(tuple(self.weights.dims))
-        return self._transposed(weights[0])
-
-    def _transposed(self, matrix: Array) -> Array:
-        """The matrix [K, n] in the node's order, and the other way round."""
-        return matrix if attribute_of(self.node, "transB", 0) else matrix.T
+        return weights.reshape(tuple(self.weights.tensor.dims)) if self._channels_first else weights[0].T
 
     def rows(self, x: Array, y: Array, most: int) -> tuple[Array, Array]:
-        """At most this number of rows of inputs [g, rows, n], and their results [g, rows, K]."""
-        groups = attribute_of(self.node, "group", 1)
-        if self.node.op_type != "Conv":
-            columns, results = x.reshape(1, -1, x.shape[-1]), y.reshape(1, -1, y.shape[-1])
-            places = _places(columns.shape[1], most)
-            return columns[:, places], results[:, places]
-        windows = _windows(x, self.node, y.shape[2:], tuple(self.weights.dims[2:]))
-        places = _places(math.prod(y.shape[2:]), most)
-        at: Any = (slice(None), slice(None), *np.unravel_index(places, y.shape[2:]))
-        windows = windows[at].reshape(len(x), groups, -1, len(places), math.prod(self.weights.dims[2:]))
-        results = y[at].reshape(len(x), groups, -1, len(places))
+        """Rows of the input of a sample as [g, rows, n], and their results as [g, rows, K].
+
+        `most`: of all rows of a product by a matrix, of the positions of a convolution for each image.
+        """
+        if self.node.op_type == "Conv":
+            return self._rows_of_windows(x, y, most)
+        columns, results = (it.reshape(1, -1, it.shape[-1]) for it in (x, y))
+        places = _places(columns.shape[1], most)
+        return columns[:, places], results[:, places]
+
+    def _rows_of_windows(self, x: Array, y: Array, most: int) -> tuple[Array, Array]:
+        """Rows of a convolution of `x` [N, C, ...]; `y` is [N, g K, ...]."""
+        kernel, sizes = tuple(self.weights.tensor.dims[2:]), y.shape[2:]
+        places = _places(math.prod(sizes), most)
+        at: Any = (slice(None), slice(None), *np.unravel_index(places, sizes))
+        shape = (len(x), self.groups, -1, len(places))
+        windows = _windows(x, self.node, kernel)[at].reshape(*shape, math.prod(kernel))
         return (
-            windows.transpose(1, 0, 3, 2, 4).reshape(groups, -1, math.prod(self.weights.dims[1:])),
-            results.transpose(1, 0, 3, 2).reshape(groups, len(x) * len(places), -1),
+            windows.transpose(1, 0, 3, 2, 4).reshape(self.groups, -1, self.inputs),
+            y[at].reshape(shape).transpose(1, 0, 3, 2).reshape(self.groups, len(x) * len(places), -1),
         )
 
 
@@ -108,39 +133,41 @@ def round_adaptively(
     result = copy_of(model)
     layers = list(_layers(result, floats))
     used = samples[: max(_FEWEST_SAMPLES, _MOST_BYTES // _largest(floats))]
-    quantised = ModelWalk(result, folder / "piece.onnx", used)
-    wanted = ModelWalk(floats, folder / "float piece.onnx", used)
-    real = {it.name: it for it in floats.graph.initializer}
+    walk = ModelWalk(result, folder / "piece.onnx", used)
+    float_walk = ModelWalk(floats, folder / "float piece.onnx", used)
     for done, layer in enumerate(layers):
         advance(done, len(layers))
-        values = quantised.to(layer.node.input[0]), wanted.to(layer.float_node.output[0])
+        values = walk.to(layer.node.input[0]), float_walk.to(layer.result)
         moments = _moments(layer, *values, len(used))
         if moments is not None:
-            _round(layer, numpy_helper.to_array(real[layer.float_node.input[1]]), moments)
+            _round(layer, *moments)
     return result
 
 
-def _round(layer: _Layer, real: Array, moments: tuple[Moments, Moments]) -> None:
-    """Replace the constants of a layer, which has the float weights `real`."""
-    float_weights = layer.grouped(real.astype(np.float64))
-    stored = numpy_helper.to_array(layer.weights)
-    old_scales = numpy_helper.to_array(layer.scale).astype(np.float64).reshape(-1)
-    shape = (*float_weights.shape[:2], 1)
+def _round(layer: _Layer, fit: Moments, check: Moments) -> None:
+    """Replace the constants of a layer by those that `round_weights` finds."""
+    weights, scale = layer.weights.tensor, layer.weights.scale
+    real = layer.grouped(numpy_helper.to_array(layer.real).astype(np.float64))
+    old_scales = numpy_helper.to_array(scale).astype(np.float64).reshape(-1)
+    shape = (*real.shape[:2], 1)
     scales = np.broadcast_to(old_scales, math.prod(shape)).reshape(shape)
-    rounded = round_weights(
-        LayerWeights(float_weights, scales, *_LEVELS[layer.weights.data_type], layer.bias is not None),
-        *moments,
-    )
-    _store(layer.weights, layer.ungrouped(rounded.integers).astype(stored.dtype))
-    scales = rounded.scales.reshape(-1)
-    if scales.size == old_scales.size:
-        _store(layer.scale, scales.astype(np.float32))
+    unrounded = LayerWeights(real, scales, *_LEVELS[weights.data_type], layer.bias is not None)
+    rounded = round_weights(unrounded, fit, check)
+    dtype = helper.tensor_dtype_to_np_dtype(weights.data_type)
+    _store(weights, layer.ungrouped(rounded.integers).astype(dtype))
+    new_scales = rounded.scales.reshape(-1)
+    if new_scales.size == old_scales.size:
+        _store(scale, new_scales.astype(np.float32))
     if layer.bias is not None:
-        bias, scale = layer.bias
-        units = (numpy_helper.to_array(scale) * (scales / old_scales)).astype(np.float32)
-        integers = np.rint(rounded.bias.reshape(-1) / units.astype(np.float64))
-        _store(bias, np.clip(integers, -_MOST_BIAS, _MOST_BIAS).astype(np.int32))
-        _store(scale, units)
+        _store_bias(layer.bias, rounded.bias.reshape(-1), new_scales / old_scales)
+
+
+def _store_bias(stored: _Stored, bias: Array, growth: Array) -> None:
+    """Replace a bias by a real one. `growth`: the factor of its scale, which is that of the weights."""
+    scales = (numpy_helper.to_array(stored.scale) * growth).astype(np.float32)
+    integers = np.rint(bias / scales.astype(np.float64))
+    _store(stored.tensor, np.clip(integers, -_MOST_BIAS, _MOST_BIAS).astype(np.int32))
+    _store(stored.scale, scales)
 
 
 def _store(tensor: TensorProto, values: Array) -> None:
@@ -167,35 +194,36 @@ def _moments(
 
 def _layers(model: ModelProto, floats: ModelProto) -> Iterator[_Layer]:
     """The layers whose weights are rounded, in the order in which they run."""
-    constants = {it.name: it for it in model.graph.initializer}
-    restored = {it.output[0]: it for it in model.graph.node if it.op_type == "DequantizeLinear"}
+    stored = _stored_for_one(model)
+    restored = {it.output[0] for it in model.graph.node if it.op_type == "DequantizeLinear"}
     float_nodes = {it.name: it for it in floats.graph.node}
-    real = {it.name for it in floats.graph.initializer}
-    readers = Counter(name for node in model.graph.node for name in names_read(node))
-
-    def stored(name: str) -> tuple[TensorProto, TensorProto] | None:
-        """A constant that this node alone reads, and its scale."""
-        node = restored.get(name)
-        if node is None or readers[name] > 1 or readers[node.input[0]] > 1:
-            return None
-        tensor, scale = (constants.get(it) for it in node.input[:2])
-        return None if tensor is None or scale is None else (tensor, scale)
-
+    floats_by_name = {it.name: it for it in floats.graph.initializer}
     for node in model.graph.node:
         float_node = float_nodes.get(node.name)
-        if float_node is None or not _is_plain(node) or float_node.input[1] not in real:
+        if float_node is None or not _is_plain(node) or node.input[0] not in restored:
             continue
-        weights, bias = stored(node.input[1]), None
-        if weights is None or node.input[0] not in restored:
+        real, weights = floats_by_name.get(float_node.input[1]), stored.get(node.input[1])
+        bias_name = "".join(node.input[2:])
+        bias = stored.get(bias_name)
+        if real is None or weights is None or (bias_name and (bias is None or len(bias.tensor.dims) != 1)):
             continue
-        if len(node.input) > 2 and node.input[2]:
-            bias = stored(node.input[2])
-            if bias is None or len(bias[0].dims) != 1:
-                continue
-        layer = _Layer(node, float_node, *weights, bias)
-        is_matrix = len(weights[0].dims) == 2
+        layer = _Layer(node, float_node.output[0], real, weights, bias)
+        is_matrix = len(weights.tensor.dims) == 2
         if (is_matrix or node.op_type == "Conv") and layer.products <= _MOST_INPUTS**2:
             yield layer
+
+
+def _stored_for_one(model: ModelProto) -> dict[str, _Stored]:
+    """The constants that one node alone reads, by the names of their real values."""
+    constants = {it.name: it for it in model.graph.initializer}
+    readers = Counter(name for node in model.graph.node for name in names_read(node))
+    stored = {}
+    for node in model.graph.node:
+        if node.op_type == "DequantizeLinear" and readers[node.output[0]] == readers[node.input[0]] == 1:
+            tensor, scale = (constants.get(it) for it in node.input[:2])
+            if tensor is not None and scale is not None:
+                stored[node.output[0]] = _Stored(tensor, scale)
+    return stored
 
 
 def _is_plain(node: NodeProto) -> bool:
@@ -209,8 +237,7 @@ def _is_plain(node: NodeProto) -> bool:
 def _largest(model: ModelProto) -> int:
     """The bytes of the largest tensor of a model in float, by the shapes that it states."""
     values = (*model.graph.value_info, *model.graph.input)
-    sizes = [math.prod(int(dim.dim_value) for dim in it.type.tensor_type.shape.dim) for it in values]
-    return 4 * max((1, *sizes))
+    return 4 * max((1, *(math.prod(sizes_of(it)) for it in values)))
 
 
 def _places(count: int, most: int) -> Array:
@@ -220,30 +247,19 @@ def _places(count: int, most: int) -> Array:
     return np.sort(np.random.default_rng(0).permutation(count)[:most])
 
 
-def _windows(x: Array, node: NodeProto, shape: Sequence[int], kernel: Sequence[int]) -> Array:
-    """The windows [N, C, *outputs, *kernel] of a convolution with results of this shape."""
+def _windows(x: Array, node: NodeProto, kernel: Sequence[int]) -> Array:
+    """The windows [N, C, *outputs, *kernel] of a convolution of `x` [N, C, ...]."""
     ones = [1] * len(kernel)
     strides, dilations = (attribute_of(node, name, ones) for name in ("strides", "dilations"))
-    reach = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
-    pads = _pads(
-        node,
-        [
-            max(0, (count - 1) * stride + span - size)
-            for count, stride, span, size in zip(shape, strides, reach, x.shape[2:], strict=True)
-        ],
-    )
+    reaches = [(size - 1) * step + 1 for size, step in zip(kernel, dilations, strict=True)]
+    auto_pad = attribute_of(node, "auto_pad", b"NOTSET")
+    if auto_pad.startswith(b"SAME"):
+        axes = zip(x.shape[2:], reaches, strides, strict=True)
+        pads = [same_pads(*axis, upper=auto_pad == b"SAME_UPPER")[:2] for axis in axes]
+    else:
+        stated = attribute_of(node, "pads", [0, 0] * len(kernel))
+        pads = list(zip(stated[: len(kernel)], stated[len(kernel) :], strict=True))
     padded = np.pad(x, [(0, 0), (0, 0), *pads])
-    windows = sliding_window_view(padded, reach, axis=tuple(range(2, x.ndim)))
+    windows = sliding_window_view(padded, reaches, axis=tuple(range(2, x.ndim)))
     steps = tuple(slice(None, None, it) for it in (*strides, *dilations))
     return windows[:, :, *steps]
-
-
-def _pads(node: NodeProto, missing: Sequence[int]) -> list[tuple[int, int]]:
-    """The padding before and after each axis; `missing`: what all windows reach beyond the input."""
-    match attribute_of(node, "auto_pad", b"NOTSET"):
-        case b"SAME_UPPER":
-            return [(it // 2, it - it // 2) for it in missing]
-        case b"SAME_LOWER":
-            return [(it - it // 2, it // 2) for it in missing]
-    pads = attribute_of(node, "pads", [0] * 2 * len(missing))
-    return list(zip(pads[: len(missing)], pads[len(missing) :], strict=True))

@@ -59,14 +59,15 @@ class ModelWalk:
         """The nodes between the known tensors and this one, in order."""
         needed, names = set(), [name]
         while names:
-            node = self._makers.get(names[-1])
-            known = names.pop() in self._known[0]
-            if node is not None and not known and node.output[0] not in needed:
+            current = names.pop()
+            node = None if current in self._known[0] else self._makers.get(current)
+            if node is not None and node.output[0] not in needed:
                 needed.add(node.output[0])
                 names += names_read(node)
         return [node for node in self._model.graph.node if node.output[0] in needed]
 
     def _piece(self, nodes: list[NodeProto], wanted: list[str]) -> ModelProto:
+        """The model of these nodes, from known tensors to the wanted ones."""
         read = set[str]().union(*map(names_read, nodes))
         inputs = [
             helper.make_tensor_value_info(name, element_type(value.dtype), value.shape)

@@ -18,7 +18,8 @@ from typing import Any, Literal
 
 import numpy as np
 import onnx
-from onnx import ModelProto, helper, numpy_helper
+from numpy.typing import NDArray
+from onnx import ModelProto, NodeProto, helper, numpy_helper
 
 from mcudeploy import __version__
 from mcudeploy.common.errors import DeployError, ModelError
@@ -38,6 +39,7 @@ from onnxruntime.quantization.quant_utils import load_model_with_shape_infer
 from onnxruntime.quantization.registry import QDQRegistry, QLinearOpsRegistry
 from onnxruntime.quantization.shape_inference import quant_pre_process
 
+Array = NDArray[Any]
 Method = Literal["minmax", "entropy", "percentile"]
 METHODS: tuple[Method, ...] = ("minmax", "entropy", "percentile")
 QUANTIZED_OPS = tuple(sorted({*QDQRegistry, *QLinearOpsRegistry}))
@@ -115,35 +117,39 @@ def _fit_biases(model: ModelProto) -> None:
     nodes = list(model.graph.node)
     del model.graph.node[:]
     constants = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
-    for node in nodes:
-        model.graph.node.append(node)
+    for unchanged in nodes:
+        node = model.graph.node.add()
+        node.CopyFrom(unchanged)
         weights, bias = (constants.get(name) for name in (*node.input, "", "", "")[1:3])
-        if weights is None or bias is None:
+        fitted = None if weights is None or bias is None else _fitted_bias(node, weights, bias)
+        if fitted is None:
             continue
-        bias_node = model.graph.node[-1]
-        output, name = bias_node.output[0], f"{bias_node.output[0]}/bias"
-        if node.op_type == "Gemm":
-            beta, channels = attribute_of(node, "beta", 1.0), weights.shape[output_axis(node)]
-            if beta == 1 and bias.shape == (channels,):
-                continue
-            is_row, shaped = bias.ndim < 2 or len(bias) == 1, (beta * bias).astype(bias.dtype)
-            shaped = np.broadcast_to(shaped.reshape(-1), channels) if is_row else shaped
-            for item in bias_node.attribute:
-                if item.name == "beta":
-                    item.f = 1.0
-        elif node.op_type == "ConvTranspose" and attribute_of(node, "group", 1) > 1:
-            is_row, shaped = False, bias.reshape(-1, *(1,) * (weights.ndim - 2))
-        else:
+        output, name = node.output[0], f"{node.output[0]}/bias"
+        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(fitted), name))
+        for item in node.attribute:
+            if item.name == "beta":
+                item.f = 1.0
+        if fitted.ndim == 1:
+            node.input[2] = name
             continue
-        model.graph.initializer.append(numpy_helper.from_array(np.ascontiguousarray(shaped), name))
-        if is_row:
-            bias_node.input[2] = name
-            continue
-        del bias_node.input[2:]
-        bias_node.output[0] = f"{output}/without bias"
-        model.graph.node.append(
-            helper.make_node("Add", [bias_node.output[0], name], [output], f"{node.name}/bias")
-        )
+        del node.input[2:]
+        node.output[0] = f"{output}/without bias"
+        added = helper.make_node("Add", [node.output[0], name], [output], f"{node.name}/bias")
+        model.graph.node.append(added)
+
+
+def _fitted_bias(node: NodeProto, weights: Array, bias: Array) -> Array | None:
+    """The bias as a vector of the channels, or else as the addend of a separate Add; None if it fits."""
+    if node.op_type == "ConvTranspose" and attribute_of(node, "group", 1) > 1:
+        return bias.reshape(-1, *(1,) * (weights.ndim - 2))
+    if node.op_type != "Gemm":
+        return None
+    beta, channels = attribute_of(node, "beta", 1.0), weights.shape[output_axis(node)]
+    if beta == 1 and bias.shape == (channels,):
+        return None
+    scaled = (beta * bias).astype(bias.dtype)
+    is_row = bias.ndim < 2 or len(bias) == 1
+    return np.broadcast_to(scaled.reshape(-1), channels) if is_row else scaled
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:

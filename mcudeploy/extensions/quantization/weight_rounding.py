@@ -101,28 +101,27 @@ def round_weights(weights: LayerWeights, fit: Moments, check: Moments) -> Rounde
     """
     means = _means(fit, weights)
     trial, judge = _Form(*fit.about(*means)), _Form(*check.about(*means))
-    pull = min(reversed(_PULLS), key=lambda it: judge.error(trial.target(weights, it)))
-    target = trial.target(weights, pull)
+    targets = {pull: trial.target(weights, pull) for pull in reversed(_PULLS)}
+    pull, target = min(targets.items(), key=lambda it: judge.error(it[1]))
     if weights.high - weights.low < _FEW_LEVELS:
         weights = replace(weights, scales=_best_scales(weights, target, trial.damped(_RIDGES[0])))
     ridge = min(_RIDGES, key=lambda it: judge.error(_integers(weights, trial, target, it) * weights.scales))
     whole = fit.joined(check)
-    means = _means(whole, weights)
-    form = _Form(*whole.about(*means))
+    x, y = _means(whole, weights)
+    form = _Form(*whole.about(x, y))
     integers = _integers(weights, form, form.target(weights, pull), ridge)
-    x, y = means
     return RoundedWeights(integers, weights.scales, y - _product(integers * weights.scales, x))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Form:
-    """The error of weights as a quadratic form, without the power of the results."""
+    """The error of weights [g, K, n] as a quadratic form by `xx` [g, n, n] and `yx` [g, K, n]."""
 
     xx: Array
     yx: Array
 
     def error(self, values: Array) -> float:
-        """The power of the error of results, up to a constant."""
+        """The mean square of the results' error, summed over channels, without the power of the results."""
         return float(np.sum(values @ self.xx * values) - 2 * np.sum(values * self.yx))
 
     def damped(self, strength: float) -> Array:
@@ -149,12 +148,16 @@ def _best_scales(weights: LayerWeights, target: Array, costs: Array) -> Array:
 
 
 def _integers(weights: LayerWeights, form: _Form, target: Array, ridge: float) -> Array:
+    """The integers [g, K, n] whose weights err least from `target`, with single errors damped by `ridge`."""
     aim, costs = target / weights.scales, form.damped(ridge)
     return _descended(weights, aim, costs, _in_turn(weights, aim, costs))
 
 
 def _in_turn(weights: LayerWeights, target: Array, costs: Array) -> Array:
-    """Round the weights of the most powerful inputs first; those that remain make up for the error."""
+    """Round the weights of the most powerful inputs first; those that remain make up for the error.
+
+    `target`: in units of the scales. `costs`: of two errors of a channel, [g, n, n].
+    """
     order = np.argsort(-np.diagonal(costs, axis1=1, axis2=2), axis=1, kind="stable")[:, None, :]
     sorted_costs = np.take_along_axis(np.take_along_axis(costs, order, 2), order.transpose(0, 2, 1), 1)
     factors = _factors(sorted_costs)
@@ -170,7 +173,10 @@ def _in_turn(weights: LayerWeights, target: Array, costs: Array) -> Array:
 
 
 def _factors(costs: Array, more: float = 0.0) -> Array:
-    """The upper Cholesky factors of the inverse, damped more if rounding left it indefinite."""
+    """The upper Cholesky factors [g, n, n] of the inverse of `costs`.
+
+    `more`: a share of their mean power that is added if rounding left them indefinite.
+    """
     power = np.trace(costs, axis1=1, axis2=2)[:, None, None] / costs.shape[-1]
     try:
         inverse = np.linalg.inv(costs + more * power * np.eye(costs.shape[-1]))
@@ -182,7 +188,7 @@ def _factors(costs: Array, more: float = 0.0) -> Array:
 
 
 def _descended(weights: LayerWeights, target: Array, costs: Array, integers: Array) -> Array:
-    """Move each weight to its best integer while that reduces the error."""
+    """Move each of the `integers` to its best one, in place, while that reduces the error from `target`."""
     slope = (integers - target) @ costs
     for _ in range(_MOST_SWEEPS):
         moved = False
@@ -206,8 +212,10 @@ def _means(moments: Moments, weights: LayerWeights) -> tuple[Array, Array]:
 
 
 def _product(values: Array, x: Array) -> Array:
+    """The results [g, K] of weights [g, K, n] for the input [g, n]."""
     return np.asarray(np.einsum("gkn,gn->gk", values, x))
 
 
 def _outer(one: Array, two: Array) -> Array:
+    """The products [g, a, b] of two vectors [g, a] and [g, b]."""
     return one[:, :, None] * two[:, None, :]

@@ -9,6 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, NodeProto, numpy_helper
 
+from mcudeploy.frontend.onnx.protos import attribute_of
+
 _FACTOR = 8.0
 """Factor by which a range must exceed the median of the ranges to be reported."""
 
@@ -53,7 +55,7 @@ def outliers(model: ModelProto) -> list[Outlier]:
 def output_axis(node: NodeProto) -> int:
     """Return the axis of a node's weights that counts its output channels."""
     if node.op_type == "Gemm":
-        return 0 if any(item.name == "transB" and item.i for item in node.attribute) else 1
+        return 0 if attribute_of(node, "transB", 0) else 1
     return {"Conv": 0, "ConvTranspose": 1}.get(node.op_type, -1)
 
 
