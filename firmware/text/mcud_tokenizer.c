@@ -258,7 +258,8 @@ static void divide(symbols *w)
     w->starts[w->count] = w->length;
 }
 
-static bool merges(const symbols *w, uint32_t i)
+/* Bytes and the unknown token stay apart. */
+static bool can_merge(const symbols *w, uint32_t i)
 {
     uint32_t id = w->ids[i], first = w->t->first_byte;
     return id != w->t->unknown && (first == MCUD_NO_TOKEN || id - first > 255u);
@@ -268,7 +269,7 @@ static bool merges(const symbols *w, uint32_t i)
 static uint32_t rank_of(const symbols *w, uint32_t i)
 {
     uint32_t start = w->starts[i], left = w->starts[i + 1u] - start, width = w->t->merge_bytes;
-    if (!merges(w, i) || !merges(w, i + 1u)) {
+    if (!can_merge(w, i) || !can_merge(w, i + 1u)) {
         return NO_RANK;
     }
     uint32_t id = find(w->t, w->bytes + start, w->starts[i + 2u] - start);

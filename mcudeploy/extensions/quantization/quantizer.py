@@ -302,8 +302,8 @@ class _Work:
         """Return the best model, with the requested weights and rounding, and all models."""
         best = max(results, key=_preference)
         if request.weights != "int8":
-            given = self.ranges[best.method], excluded(prepared, request.keep_float), request.activations
-            proto = library.insert(prepared, *given, request.weights)[0]
+            ranges, in_float = self.ranges[best.method], excluded(prepared, request.keep_float)
+            proto, _ = library.insert(prepared, ranges, in_float, request.activations, request.weights)
             narrow = replace(best, proto=proto, weights=request.weights, all_decibels=None)
             best = self._rounded(prepared, narrow, floats)
             return best, [*results, best]

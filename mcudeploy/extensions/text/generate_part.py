@@ -20,8 +20,10 @@ from mcudeploy.extensions.text.tokenizer_file import Tokenizer
 from mcudeploy.extensions.text.tokenizer_tables import render_tokenizer, tokenizer_bytes
 from mcudeploy.ir.graph import Graph
 
-_WORK = 256
-"""Elements of 32 bits in which a word of the prompt is divided: words of 63 bytes."""
+_WORD_BYTES = 63
+"""The most bytes of a word of the prompt."""
+_WORK = 4 * _WORD_BYTES + 4
+"""Elements of 32 bits in which such a word is divided."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +70,7 @@ class GeneratePart(LibraryPart):
             "file_name": comment_text(source.file_name),
             "sha256": source.sha256[:8],
             "work": _WORK,
+            "word_bytes": _WORD_BYTES,
             "table_bytes": tokenizer_bytes(self.tokenizer),
             "tokens": len(self.tokenizer.pieces),
             "positions": io.positions,
