@@ -24,7 +24,7 @@ from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.place import compaction as relocation
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans
-from mcudeploy.planner.search import best_first, placing, segment_simulation, stages
+from mcudeploy.planner.search import best_first, placing, segment_simulation, splitting, stages
 from mcudeploy.planner.search.cuts import Space
 from mcudeploy.planner.search.seeds import Seeds
 from mcudeploy.planner.search.splitting import _FusedSearch
@@ -90,6 +90,7 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     ),
     "fused chains": lambda: patch.object(planner, "chains", _no_chains),
     "the search across forms": lambda: patch.object(_FusedSearch, "_best_chains", _no_chains),
+    "tighter limits": lambda: patch.object(splitting, "_TIGHTER_LIMITS", ()),
     "groups of channels": lambda: patch.object(fused_kernel, "_by_groups", _nothing),
 }
 """The omitted parts, and how each is switched off."""
