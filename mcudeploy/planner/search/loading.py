@@ -171,8 +171,7 @@ class _Loading:
             steps_of.setdefault(plan.graph.operators[step.operator].name, []).append(at)
         waits, loadable = whole - bare, []
         for name, own in steps_of.items():
-            saved = float(waits[own].sum())
-            if name in able and saved > 0:
+            if name in able and (saved := float(waits[own].sum())) > 0:
                 size = align_up(ConstantBlock.of(model.calls[name]).size_bytes, target.alignment)
                 loadable.append(_Loadable(name, tuple(own), size, saved))
         taken = np.array(list(_taken(plan, tiled, model, target.memory.name)), np.int64).reshape(-1, 4)
