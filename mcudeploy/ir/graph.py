@@ -222,7 +222,7 @@ def _verify(graph: Graph) -> None:
         names.add(operator.name)
         for name in operator.inputs:
             if name not in written:
-                raise ValueError(f"{operator.name} reads {name!r} before it is made")
+                raise ValueError(f"{operator.name} reads {name!r} before it is written")
         if operator.output in written:
             raise ValueError(f"{operator.name} makes {operator.output!r} a second time")
         if operator.output not in graph.tensors:
@@ -233,7 +233,7 @@ def _verify(graph: Graph) -> None:
         written.add(operator.output)
     for io in (*graph.outputs, *graph.references.values()):
         if io.tensor not in written:
-            raise ValueError(f"{io.tensor!r} is wanted but never made")
+            raise ValueError(f"{io.tensor!r} is an output that nothing writes")
     unmade = set(graph.tensors) - written
     if unmade:
         raise ValueError(f"tensors without a producer: {', '.join(sorted(unmade))}")

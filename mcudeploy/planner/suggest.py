@@ -40,13 +40,13 @@ class WaysOut:
         """Return the proposals that work; `boards` may be proposed too."""
         if self.options.states_plan:  # of the user, so there was no search
             return []
-        found: list[Proposal] = []
+        proposals: list[Proposal] = []
         if footprint.weights_bytes(self.model.calls) <= self.board.flash_room:
-            found += self._by_search()
-            found += self._by_limits()
+            proposals += self._by_search()
+            proposals += self._by_limits()
         if not self._is_limited:
-            found += self._by_boards(boards)
-        return found
+            proposals += self._by_boards(boards)
+        return proposals
 
     def plan(self) -> Plan | None:
         """Return a plan that fits with the given options, by a short search; None if there is none."""
@@ -61,23 +61,23 @@ class WaysOut:
         """Try other memories for inputs and outputs, cuts, a streamed input, and more overhead separately;
         the last two together if neither suffices.
         """
-        options, found = self.options, list[Proposal]()
+        options, proposals = self.options, list[Proposal]()
         board = options.limited(self.board)
         if board.keeps_reach:
-            found += self._tried("--no-dma-io", replace(options, dma_io=False))
+            proposals += self._tried("--no-dma-io", replace(options, dma_io=False))
         if not options.split:
             if options.placement == "tags":
-                return found
-            found += self._tried("--split", replace(options, split=True))
-            return found
+                return proposals
+            proposals += self._tried("--split", replace(options, split=True))
+            return proposals
         streamed = replace(options, stream_input=True)
         streams = not options.stream_input and self.model.window is None
         if streams:
-            found += self._tried("--stream-input", streamed)
-        found += self._by_overhead("", options)
-        if not found and streams:
-            found += self._by_overhead("--stream-input ", streamed)
-        return found
+            proposals += self._tried("--stream-input", streamed)
+        proposals += self._by_overhead("", options)
+        if not proposals and streams:
+            proposals += self._by_overhead("--stream-input ", streamed)
+        return proposals
 
     def _tried(self, option: str, options: Options) -> list[Proposal]:
         """Return the proposal of these options if they work."""

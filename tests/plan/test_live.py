@@ -70,7 +70,7 @@ def test_row_blocks_die_when_their_last_window_has_passed() -> None:
 
 def test_graph_refuses_what_does_not_hold_together() -> None:
     graph = residual()
-    with pytest.raises(ValueError, match="before it is made"):
+    with pytest.raises(ValueError, match="before it is written"):
         Graph(graph.name, graph.tensors, graph.operators[::-1], graph.inputs, graph.outputs)
     with pytest.raises(ValueError, match="two operators are called"):
         Graph(graph.name, graph.tensors, (*graph.operators, graph.operators[0]), graph.inputs, graph.outputs)

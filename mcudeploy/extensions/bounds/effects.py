@@ -1,8 +1,8 @@
 """The locations that an instruction of an Armv6-M to Armv8.1-M core reads, writes, and decides by.
 
-a location is a core register, a single floating-point register, or a part of the status. Every instruction of
-the table is exact or reads and writes more than it does; one without an entry has no effects, and a program
-that executes it has no bound.
+A location is a core register, a single floating-point register, or a part of the status. The table states at
+least what an instruction reads and writes. The effects of an instruction without an entry are unknown, and a
+program that executes it has no bound.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def row_of(model: Model, boards: Sequence[Board], line: UartLink, flash_percent:
     rooms = [sum(map(board.room, board.memories)) - LINK_RAM_BYTES for board in boards]
     for limits in (rooms, [inf] * len(boards)):
         units = [Units(1, room, it.constants_room) for room, it in zip(limits, boards, strict=True)]
-        found = []
+        rows = []
         for groups in kinds_of_groups(graph):
             lines = [
                 line_of(graph, groups, unit, (_seconds(it, board), link), it.needs)
@@ -65,9 +65,9 @@ def row_of(model: Model, boards: Sequence[Board], line: UartLink, flash_percent:
                 _add_line_work(one, board, line)
             regions = best_row(lines)
             if regions is not None:
-                found.append(_row(lines, regions))
-        if found:
-            return min(found, key=lambda row: (row.frame_seconds, row.latency_seconds))
+                rows.append(_row(lines, regions))
+        if rows:
+            return min(rows, key=lambda row: (row.frame_seconds, row.latency_seconds))
     raise FitError(
         f"the weights of {model.path.name} do not fit the flash of these boards in their order: add a board, "
         "or one with more flash"

@@ -14,7 +14,7 @@ from mcudeploy.frontend.tflite.contents import Contents, TfliteOperator, TfliteT
 from mcudeploy.ir.graph import Declared, Quantization
 
 _CONVERSIONS = frozenset(("DEQUANTIZE", "QUANTIZE"))
-_MAKERS = frozenset((*_CONVERSIONS, "SOFTMAX"))
+_REAL_WRITERS = frozenset((*_CONVERSIONS, "SOFTMAX"))
 _WIDE = ("INT16", "INT32")
 _ACTIVATIONS = ("INT8", "INT16", "UINT8")
 
@@ -23,7 +23,7 @@ def with_real_io(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
     """Replace inputs and outputs of int16 and int32 by float32; return, by number, those of the file.
 
     Only QUANTIZE and DEQUANTIZE read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX write such an output.
-    What an operator makes of INT16, or makes INT16 of, stays: it computes with the integers.
+    An operator from INT16 to INT16 computes with the integers, so they stay.
     """
     ios = _wide_io(contents)
     tensors = tuple(
@@ -47,8 +47,8 @@ def _wide_io(contents: Contents) -> set[int]:
         and all(_is_conversion(contents, it) for it in readers.get(number, ()))
     }
     for operator in reversed(contents.operators):
-        makes = operator.op in _MAKERS and not _computes_int16(contents, operator)
-        for number in operator.outputs if makes else ():
+        writes_real = operator.op in _REAL_WRITERS and not _computes_int16(contents, operator)
+        for number in operator.outputs if writes_real else ():
             ends = [out for reader in readers.get(number, ()) for out in reader.outputs]
             converted = all(_is_conversion(contents, it) for it in readers.get(number, ()))
             is_io = number in contents.outputs or bool(ends)

@@ -34,8 +34,9 @@ _BLOCKED = ("packed_weights", "weights", "scale", "bias")
 
 
 def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
-    """The step of the first cell of a part of a row, so that the part begins at a multiple of `part_bytes`; 0
-    if rows are not cut.
+    """The number of cells that the first cell of a part is a multiple of; 0 if rows are not cut.
+
+    With columns, parts then begin at multiples of `part_bytes`; with channels, at a record of constants.
     """
     if output.shape[1] == 1:
         if call.once in _BY_EIGHTS:

@@ -194,7 +194,7 @@ class _Groups:
         self._ancestors[one], self._forbidden[one] = ancestors, forbidden
 
     def partition(self) -> tuple[frozenset[int], ...]:
-        found: dict[int, list[int]] = {}
+        components: dict[int, list[int]] = {}
         for operator in range(len(self._parent)):
-            found.setdefault(self.find(operator), []).append(operator)
-        return tuple(frozenset(members) for members in found.values())
+            components.setdefault(self.find(operator), []).append(operator)
+        return tuple(frozenset(members) for members in components.values())

@@ -167,8 +167,8 @@ class _CutFacts:
         both = self._component_of[link.producer] | self._component_of[link.reader]
         between = self._reach.between(both)
         if between:
-            found = [operator.name for i, operator in enumerate(self._operators) if between >> i & 1]
-            return f"connected, but {_listed(found)} would lie between"
+            names = [operator.name for i, operator in enumerate(self._operators) if between >> i & 1]
+            return f"connected, but {_listed(names)} would lie between"
         whole = next(
             inner
             for inner in self._links

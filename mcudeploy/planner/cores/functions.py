@@ -80,18 +80,18 @@ def _by_rule(graph: Graph, board: Board, rule: str) -> dict[str, str]:
     chosen: dict[str, str] = {}
     for pattern in filter(None, map(str.strip, patterns.split(","))):
         wanted = pattern.lower()
-        found = [
+        matching = [
             operator.name
             for operator in graph.operators
             if not operator.op.is_view
             and (wanted == operator.op.kind.lower() or _is_called(operator, wanted))
         ]
-        if not found:
+        if not matching:
             kinds = sorted({operator.op.kind for operator in graph.operators if not operator.op.is_view})
             raise UsageError(
                 f"no operator is called {pattern!r} or of that kind; the kinds are {', '.join(kinds)}"
             )
-        chosen |= dict.fromkeys(found, name.strip())
+        chosen |= dict.fromkeys(matching, name.strip())
     return chosen
 
 

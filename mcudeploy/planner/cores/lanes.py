@@ -116,10 +116,10 @@ class _Touches:
 
     def before(self, lo: int, hi: int, *, writing: bool) -> list[int]:
         """Return, by core, the number of slices that must be complete before an access to these bytes."""
-        found = self._writer[:, lo:hi].max(axis=1, initial=0)
+        last = self._writer[:, lo:hi].max(axis=1, initial=0)
         if writing:
-            found = np.maximum(found, self._readers[:, lo:hi].max(axis=1, initial=0))
-        return [int(each) for each in found]
+            last = np.maximum(last, self._readers[:, lo:hi].max(axis=1, initial=0))
+        return [int(each) for each in last]
 
     def read(self, lo: int, hi: int, core: int, parts: int) -> None:
         """Record that slice number `parts` of a core reads them."""
@@ -186,17 +186,17 @@ class _ByteAccesses:
         output = self._plan.graph.tensors[operator.output]
         if operator.op.accumulates:
             if entry.block == self.tiled.step_counts[entry.operator] - 1:
-                found = self._tensors.destination((operator.output, 0), time)
-                yield found.memory, found.offset, found.offset + output.size_bytes
+                place = self._tensors.destination((operator.output, 0), time)
+                yield place.memory, place.offset, place.offset + output.size_bytes
             return
-        found = self._tensors.destination((operator.output, entry.block), time)
+        place = self._tensors.destination((operator.output, entry.block), time)
         begin = self.tiled.step_rows[entry.operator].start(entry.block)
-        lo = found.offset + (part.rows.lo - begin) * output.row_bytes
-        hi = found.offset + (part.rows.hi - begin) * output.row_bytes
+        lo = place.offset + (part.rows.lo - begin) * output.row_bytes
+        hi = place.offset + (part.rows.hi - begin) * output.row_bytes
         if part.columns is not None:
             cell = output.cell_bytes
             lo, hi = lo + part.columns.lo * cell, lo + part.columns.hi * cell
-        yield found.memory, lo, hi
+        yield place.memory, lo, hi
 
     def _work(self, name: str, block: int, time: int, core: int) -> list[Span]:
         """Return the scratch of a core, or the state."""

@@ -111,7 +111,7 @@ class _Rewrite:
             output = self._makes.get(operator.output, operator.output)
             operators.append(replace(operator, inputs=inputs, output=output))
             operators += self._after.get(position, ())
-        made = replace(
+        graph = replace(
             graph,
             tensors=self._tensors,
             operators=tuple(operators),
@@ -121,34 +121,34 @@ class _Rewrite:
             ),
             references=self._references,
         )  # fmt: skip
-        return made, Assignment(self._assignment.first, self._elsewhere)
+        return graph, Assignment(self._assignment.first, self._elsewhere)
 
     def _readers(self) -> dict[str, list[_TensorReader]]:
         """Return, by tensor that owns memory, its readers, also through views; views are not readers."""
         roots = Dataflow.of(self._graph).roots
-        found: dict[str, list[_TensorReader]] = {name: [] for name in self._graph.tensors}
+        readers: dict[str, list[_TensorReader]] = {name: [] for name in self._graph.tensors}
         for position, operator in enumerate(self._graph.operators):
             if not operator.op.is_view:
                 unit = self._assignment.unit(operator.name)
                 for name in dict.fromkeys(operator.inputs):
-                    found[roots[name]].append(_TensorReader(position, name, unit))
+                    readers[roots[name]].append(_TensorReader(position, name, unit))
         for io in self._graph.outputs:
-            found[roots[io.tensor]].append(_TensorReader(_APPLICATION, io.tensor, self._assignment.first))
-        return found
+            readers[roots[io.tensor]].append(_TensorReader(_APPLICATION, io.tensor, self._assignment.first))
+        return readers
 
     def _cross(self, tensor: str, maker: str, readers: Sequence[_TensorReader]) -> None:
         """Add the steps between the producer of a tensor and its readers."""
-        found = meet(self._board, tensor, maker, [reader.unit for reader in readers])
-        way = _TensorRoute(maker, found.memories)
-        shared = len(found.units) > 1
+        meeting = meet(self._board, tensor, maker, [reader.unit for reader in readers])
+        way = _TensorRoute(maker, meeting.memories)
+        shared = len(meeting.units) > 1
         fed = tensor not in self._producers  # its rows share lines, as in the application's array
-        wary = found.units if fed else [maker]
+        wary = meeting.units if fed else [maker]
         if shared and any(is_cached(self._board, unit, way.memories) for unit in wary):
             raw = self._new_tensor(tensor, "raw")
             self._makes[tensor] = raw
             self._add(Clean(), raw, tensor, maker, self._position(tensor))
         for reader in readers:
-            copier = found.copiers.get(reader.unit)
+            copier = meeting.copiers.get(reader.unit)
             if copier is None:
                 self._reads[reader.position, reader.name] = self._seen(reader.name, reader.unit, way)
             else:

@@ -38,8 +38,8 @@ class WaitModel(FileModel):
 
 def _kind(entry: object) -> str:
     """Return the kind of an entry of a tape, by its keys."""
-    found = "parts" in entry if isinstance(entry, dict) else isinstance(entry, WaitModel)
-    return "wait" if found else "part"
+    is_wait = "parts" in entry if isinstance(entry, dict) else isinstance(entry, WaitModel)
+    return "wait" if is_wait else "part"
 
 
 EntryModel = Annotated[

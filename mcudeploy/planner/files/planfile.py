@@ -350,10 +350,10 @@ Lived = dict[str, list[tuple[Interval, ...]]]
 def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes) -> tuple[Lived, Lived]:
     """Return the live ranges of blocks, and those of scratch."""
     order = tuple(Step(*step) for step in steps)
-    found = lives(tiled, order)
+    lived = lives(tiled, order)
     worked: dict[str, dict[int, list[Interval]]] = {}
     blocks = {
-        name: [found.of(base + block) for block in range(tiled.block_count(name))]
+        name: [lived.of(base + block) for block in range(tiled.block_count(name))]
         for name, base in tiled.first_block.items()
     }
     for item in buffers(tiled, order, work):

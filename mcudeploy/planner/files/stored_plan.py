@@ -67,23 +67,23 @@ def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     if rules and model.functions != asked:
         raise ConfigError(f"{path} has other functions than --assign asks for")
     try:
-        made = model.in_form(content.form).with_kernels(content.kernels)
+        plan_model = model.in_form(content.form).with_kernels(content.kernels)
     except ModelError as error:
         raise ConfigError(f"{path} has a form that the model cannot take: {error}") from error
     except ValueError as error:
         raise ConfigError(f"{path} is not a plan of this model for {board.name}: {error}") from error
-    plan = planfile.plan_of(content, path, made.graph, made.work)
-    plan = replace(plan, parameters=made.parameters)
-    if plan.functions != made.functions:
+    plan = planfile.plan_of(content, path, plan_model.graph, plan_model.work)
+    plan = replace(plan, parameters=plan_model.parameters)
+    if plan.functions != plan_model.functions:
         raise ConfigError(f"{path} is not a plan of this model: its functions do not fit their operators")
-    _require_columns(plan, made, path)
+    _require_columns(plan, plan_model, path)
     for name, it in plan.layout.constants.items():
-        call = made.calls.get(name)
+        call = plan_model.calls.get(name)
         if call is None or not is_loadable(call) or it.size_bytes < ConstantBlock.of(call).size_bytes:
             raise planfile.no_plan(path, f"it loads other constants than those of {name}")
     for name in plan.layout.arenas:
         board.memory(name)  # raises an error if the board has no such memory
-    return StoredPlan(model, made, plan)
+    return StoredPlan(model, plan_model, plan)
 
 
 def _with_rows(model: Model, keeping: Mapping[str, KeptRows], path: Path) -> Model:

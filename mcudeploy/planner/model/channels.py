@@ -65,11 +65,11 @@ def channels_as_rows(graph: Graph) -> Graph:
 
 def choose(graph: Graph) -> tuple[Vector, ...]:
     """Return the vectors that become rows, the largest gain first."""
-    found = sorted(_vectors(graph), key=lambda one: (-one.gain_bytes, min(one.makers)))
+    vectors = sorted(_vectors(graph), key=lambda one: (-one.gain_bytes, min(one.makers)))
     chosen: list[Vector] = []
     making: set[int] = set()
     taking: set[int] = set()
-    for vector in found:
+    for vector in vectors:
         if vector.gain_bytes > 0 and not (vector.makers & taking or vector.readers & making):
             chosen.append(vector)
             making |= vector.makers
@@ -130,7 +130,7 @@ def _links(operator: Operator, tensors: frozenset[str]) -> bool:
 
 def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[int], rows: int) -> int:
     """Return the saved bytes: the vector's, less one row and the sums; its neighbours' tensors stay."""
-    made = sum(graph.tensors[graph.operators[at].output].size_bytes for at in makers)
-    vector = max(made, *(graph.tensors[name].size_bytes for name in tensors))
+    written_bytes = sum(graph.tensors[graph.operators[at].output].size_bytes for at in makers)
+    vector = max(written_bytes, *(graph.tensors[name].size_bytes for name in tensors))
     sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)
     return vector - vector // rows - sums * SUM_BYTES

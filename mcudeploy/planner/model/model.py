@@ -201,11 +201,11 @@ class Model:
             raise ValueError("it has kernels of other operators, as with another --stateful or --shape")
         calls = {}
         for name, variants in self.variants.items():
-            found = [call for call in variants if call.variant == kernels[name]]
-            if not found:
+            named = [call for call in variants if call.variant == kernels[name]]
+            if not named:
                 known = ", ".join(call.variant for call in variants)
                 raise ValueError(f"{name} has no kernel {kernels[name]}; it has {known}")
-            calls[name] = found[0]
+            calls[name] = named[0]
         return replace(self, calls=calls)
 
     def with_calls(self, calls: Mapping[str, KernelCall]) -> Model:
@@ -307,10 +307,10 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
 
 def _digest(path: Path, choices: InputChoices) -> str:
     """Return the identity of a model: a digest of its file, and of the user's choices for its inputs."""
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
     if not choices:
-        return found
-    return hashlib.sha256(f"{found} {choices.digest_text}".encode()).hexdigest()
+        return digest
+    return hashlib.sha256(f"{digest} {choices.digest_text}".encode()).hexdigest()
 
 
 def _first(variants: Mapping[str, tuple[KernelCall, ...]]) -> dict[str, KernelCall]:

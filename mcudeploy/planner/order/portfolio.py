@@ -146,14 +146,14 @@ def _search(
 
 def _tuned(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
     """Run quick heuristics, then refine them, the best first."""
-    found = []
+    tuned = []
     for method, order in _quick(component, methods):
         effort.spend(_STEP_UNITS * component.problem.steps)
-        found.append((component.offer(order, method), method, order))
+        tuned.append((component.offer(order, method), method, order))
         if component.peak <= floor:
             return floor
     if "refine" in methods:
-        for _, method, order in sorted(found, key=lambda each: each[0]):
+        for _, method, order in sorted(tuned, key=lambda each: each[0]):
             _refine(component, floor, effort, method, order)
     return floor
 
@@ -198,9 +198,9 @@ def _beams(component: _Component, floor: int, effort: Effort, methods: Collectio
         for name, way in (f"beam {width}", problem), (f"beam {width} backwards", backwards):
             if component.peak <= floor or effort.is_spent():
                 return floor
-            found = beam(way, width, floor, effort)
-            if found is not None:
-                order = [numbers[step] for step in (turned(found) if way is backwards else found)]
+            beam_order = beam(way, width, floor, effort)
+            if beam_order is not None:
+                order = [numbers[step] for step in (turned(beam_order) if way is backwards else beam_order)]
                 component.offer(order, name)
                 if "refine" in methods:
                     _refine(component, floor, effort, name, order)
@@ -212,10 +212,10 @@ def _prove(component: _Component, floor: int, effort: Effort, methods: Collectio
     if "exact" not in methods:
         return floor
     problem, numbers = component.contracted(effort)
-    found = best_first(problem, floor, component.peak, effort)
-    if found.order is not None:
-        component.offer([numbers[step] for step in found.order], "exact")
-    return found.bound_bytes
+    outcome = best_first(problem, floor, component.peak, effort)
+    if outcome.order is not None:
+        component.offer([numbers[step] for step in outcome.order], "exact")
+    return outcome.bound_bytes
 
 
 def _program(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
@@ -224,12 +224,12 @@ def _program(component: _Component, floor: int, effort: Effort, methods: Collect
         return floor
     from mcudeploy.planner.order.published import ilp  # noqa: PLC0415 - the solver takes long to import
 
-    found = ilp.solve(component.problem, component.order, floor, effort.part(_PROGRAM_SHARE))
-    if found.order is not None:
-        component.offer(found.order, "ilp")
-    if component.peak > found.bound_bytes:
-        _tuned(component, found.bound_bytes, effort, _FALL_BACK)
-    return found.bound_bytes
+    outcome = ilp.solve(component.problem, component.order, floor, effort.part(_PROGRAM_SHARE))
+    if outcome.order is not None:
+        component.offer(outcome.order, "ilp")
+    if component.peak > outcome.bound_bytes:
+        _tuned(component, outcome.bound_bytes, effort, _FALL_BACK)
+    return outcome.bound_bytes
 
 
 _STAGES = ((_tuned, 0.3), (_cut, 0.4), (_beams, 0.5), (_prove, 1.0), (_program, 1.0))

@@ -59,8 +59,8 @@ def _component_of(problem: OrderProblem) -> list[int]:
     """Return, for each step, the number of its component."""
     closure = Closure.of(problem)
     ends = sorted(place for place, last in zip(closure.asap, closure.alap, strict=True) if place == last)
-    found = np.searchsorted(np.asarray(ends, np.int64), np.asarray(closure.asap, np.int64), side="left")
-    return np.unique(found, return_inverse=True)[1].tolist()  # type: ignore[no-any-return]
+    numbers = np.searchsorted(np.asarray(ends, np.int64), np.asarray(closure.asap, np.int64), side="left")
+    return np.unique(numbers, return_inverse=True)[1].tolist()  # type: ignore[no-any-return]
 
 
 def _parts(

@@ -70,12 +70,12 @@ def pack(
         align_up(bound + (used - bound) * part // _SIZES, ARENA_GRAIN_BYTES) for part in range(_SIZES)
     )
     for size in sizes:
-        found = relocate(problem, size, pinned, budget.price, budget.effort.part(_SIZE_SHARE))
-        if found is None:
+        relocated = relocate(problem, size, pinned, budget.price, budget.effort.part(_SIZE_SHARE))
+        if relocated is None:
             continue
-        ends = [offset + problem.rectangles[index].size_bytes for _, index, offset in found.moves]
-        needed = align_up(max([used_bytes(problem, found.offsets), *ends]), ARENA_GRAIN_BYTES)
+        ends = [offset + problem.rectangles[index].size_bytes for _, index, offset in relocated.moves]
+        needed = align_up(max([used_bytes(problem, relocated.offsets), *ends]), ARENA_GRAIN_BYTES)
         fits_so = capacity is not None and needed <= capacity < used
-        if fits_so or used - needed >= SAVED_BYTES * len(found.moves):
-            return Packed(found.offsets, found.moves, needed, bound)
+        if fits_so or used - needed >= SAVED_BYTES * len(relocated.moves):
+            return Packed(relocated.offsets, relocated.moves, needed, bound)
     return fixed

@@ -33,11 +33,11 @@ def assign(task: MemoryAssignment, budget: Budget | None) -> Assigned:
         min(group.banks, key=lambda b: (costs[b], b))
         for group, costs in zip(task.groups, task.costs, strict=True)
     )
-    found = task.packed(cheapest, budget)
-    if found.fits:
-        return replace(found, proven=True)
+    packed = task.packed(cheapest, budget)
+    if packed.fits:
+        return replace(packed, proven=True)
     if all(len(group.banks) == 1 for group in task.groups):
-        return replace(found, proven=bool(task.excess(found.bound_bytes)))
+        return replace(packed, proven=bool(task.excess(packed.bound_bytes)))
     return _first_fit(task, None) if budget is None else _searched(task, budget)
 
 
@@ -53,10 +53,10 @@ def _searched(task: MemoryAssignment, budget: Budget) -> Assigned:
         banks, proven = least_loads(task, limits, filled, budget.effort)
         if banks is None:
             return replace(_first_fit(task, budget), proven=turn == 0 and proven)
-        found = task.packed(banks, budget)
-        if found.fits:
-            return replace(found, proven=turn == 0 and proven)
-        for bank, missing in task.excess(found.used_bytes).items():
+        packed = task.packed(banks, budget)
+        if packed.fits:
+            return replace(packed, proven=turn == 0 and proven)
+        for bank, missing in task.excess(packed.used_bytes).items():
             limits[bank] -= missing
     return _first_fit(task, budget)
 
@@ -68,10 +68,10 @@ def _first_fit(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     """
     limits, tried = _capacities(task), dict[tuple[int, ...], Assigned]()
     while (banks := _filled(task, limits)) not in tried and len(tried) < 2 * _TURNS:
-        tried[banks] = found = task.packed(banks, budget)
-        if found.fits:
-            return found
-        for bank, missing in task.excess(found.used_bytes).items():
+        tried[banks] = packed = task.packed(banks, budget)
+        if packed.fits:
+            return packed
+        for bank, missing in task.excess(packed.used_bytes).items():
             limits[bank] -= max(missing, task.banks[bank].capacity_bytes // _TURNS)
     return min(tried.values(), key=lambda one: sum(task.excess(one.used_bytes).values()))
 

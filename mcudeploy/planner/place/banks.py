@@ -108,11 +108,11 @@ class MemoryAssignment:
             indices = sorted(index for rectangles in there for index in rectangles)
             if not indices:
                 continue
-            found = self._packed(indices, bank, budget)
-            used[bank.name], bound[bank.name] = found.used_bytes, found.bound_bytes
-            for index, offset in zip(indices, found.offsets, strict=True):
+            packing = self._packed(indices, bank, budget)
+            used[bank.name], bound[bank.name] = packing.used_bytes, packing.bound_bytes
+            for index, offset in zip(indices, packing.offsets, strict=True):
                 offsets[index] = offset
-            moves += [(step, indices[at], offset) for step, at, offset in found.moves]
+            moves += [(step, indices[at], offset) for step, at, offset in packing.moves]
         moves.sort(key=lambda move: move[0])
         excess = bool(self.excess(used))
         return Assigned(tuple(banks), tuple(offsets), tuple(moves), used, bound, fits=not excess)

@@ -91,9 +91,9 @@ class Space:
         places = {self.flow.graph.operators[at].name: place for place, at in enumerate(self.order)}
         cuts = []
         for split in splits:
-            found = [places[name] for name in split.operators if name in places]
-            if found and split.axis == "row":
-                cuts.append(Cut(min(found), max(found), split.rows, split.apart, split.staggered))
+            cut_places = [places[name] for name in split.operators if name in places]
+            if cut_places and split.axis == "row":
+                cuts.append(Cut(min(cut_places), max(cut_places), split.rows, split.apart, split.staggered))
         cuts.sort()
         apart = all(one.last < other.first for one, other in pairwise(cuts))
         return tuple(cuts) if apart else ()

@@ -76,7 +76,7 @@ def chains(graph: Graph) -> tuple[Chain, ...]:
         at = readers[output]
         return at[0] if len(at) == 1 and output not in wanted and _is_stage(graph, operators[at[0]]) else None
 
-    found: list[tuple[int, int, tuple[int, ...]]] = []
+    candidates: list[tuple[int, int, tuple[int, ...]]] = []
     for position, operator in enumerate(operators):
         if not _is_stage(graph, operator):
             continue
@@ -87,11 +87,11 @@ def chains(graph: Graph) -> tuple[Chain, ...]:
             widest_end = max(graph.tensors[name].row_bytes for name in ends)
             between = max(graph.tensors[operators[at].output].row_bytes for at in run[:-1])
             if between > widest_end:
-                found.append((-between, widest_end, tuple(run)))
-    found.sort(key=lambda one: (*one[:2], -len(one[2]), one[2]))
+                candidates.append((-between, widest_end, tuple(run)))
+    candidates.sort(key=lambda one: (*one[:2], -len(one[2]), one[2]))
     used, names = set[int](), {operator.name for operator in operators}
     result = []
-    for *_, positions in found:
+    for *_, positions in candidates:
         chain = tuple(operators[at].name for at in positions)
         if used.isdisjoint(positions) and fused_name(chain) not in names:
             used.update(positions)

@@ -25,7 +25,7 @@ Needs = dict[int, tuple[int, ...]]
 
 @dataclass(frozen=True, slots=True)
 class OwnedTensor:
-    """A tensor of an operator at place `made` (-1 for a graph input), last read at place `last`.
+    """A tensor that the operator at place `writer` writes (-1 for a graph input), last read at place `last`.
 
     `kept`: it is a graph output. `unaligned`: it is a graph input with rows at any address. `cut_rows`: the
     blocks of a graph input if anything is cut.
@@ -33,7 +33,7 @@ class OwnedTensor:
 
     rows: int
     row_bytes: int
-    made: int
+    writer: int
     last: int
     kept: bool
     unaligned: bool
@@ -102,7 +102,7 @@ class OrderedGraph:
         sizes = [self.memories[source].size_bytes for source in self.sources[place]]
         return self.accumulates[place] or _FEWER * self.memories[place].size_bytes <= min(sizes, default=0)
 
-    def made_rows(self, place: int, size: BlockRows) -> BlockRows:
+    def written_rows(self, place: int, size: BlockRows) -> BlockRows:
         """Return the output blocks of an operator in steps of `size`."""
         rows = self.memories[place].rows
         return BlockRows(rows) if self.accumulates[place] or size.rows >= rows else size
@@ -123,12 +123,12 @@ class OrderedGraph:
         if key not in self._reach:
             reading, total = self.readings[place][operand], self.rows[place]
             rows = self.memories[self.sources[place][operand]].rows
-            found = []
+            ranges = []
             for block in range(size.count(total)):
                 first, end = max(0, size.start(block)), min(total, size.start(block + 1))
                 lo, hi = (0, rows) if reading.whole else reading.reach(first, end)
-                found.append((lo, hi) if lo < hi else (0, 0))
-            self._reach[key] = found
+                ranges.append((lo, hi) if lo < hi else (0, 0))
+            self._reach[key] = ranges
         return self._reach[key]
 
     def needs(self, place: int, size: BlockRows, makers: tuple[BlockRows | None, ...]) -> Needs:
@@ -139,10 +139,10 @@ class OrderedGraph:
         key = (place, size, makers)
         if key not in self._needs:
             steps = self.steps(place, size)
-            found: dict[int, list[int]] = {step: [] for step in steps}
+            earlier: dict[int, list[int]] = {step: [] for step in steps}
             if self.accumulates[place]:
                 for step in steps[1:]:
-                    found[step].append(step - 1)
+                    earlier[step].append(step - 1)
             for operand, rows in enumerate(makers):
                 if rows is None:
                     continue
@@ -150,8 +150,8 @@ class OrderedGraph:
                 for step, (lo, hi) in zip(steps, self.reach(place, operand, size), strict=True):
                     if lo < hi:
                         one, other = self.maker(source, rows, lo), self.maker(source, rows, hi - 1)
-                        found[step].extend(range(one, other + 1))
-            self._needs[key] = {step: tuple(before) for step, before in found.items()}
+                        earlier[step].extend(range(one, other + 1))
+            self._needs[key] = {step: tuple(before) for step, before in earlier.items()}
         return self._needs[key]
 
     def awaited(self, place: int, makers: tuple[BlockRows | None, ...]) -> tuple[int, ...]:
@@ -174,7 +174,7 @@ class OrderedGraph:
             for source, reading in zip(self.sources[place], self.readings[place], strict=True)
             if not reading.awaited
         )
-        made = (
+        results = (
             place for place in inside if self.memories[place].kept or self.memories[place].last >= inside.stop
         )
-        return tuple(source for source in read if source not in inside), tuple(made)
+        return tuple(source for source in read if source not in inside), tuple(results)

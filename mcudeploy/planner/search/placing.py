@@ -303,8 +303,8 @@ def latency_bound(plan: Plan, model: Model, board: Board) -> float:
     direct = 0.0
     for step in plan.schedule.steps:
         operator = plan.graph.operators[step.operator]
-        made = 0 if operator.op.accumulates else step.block
-        blocks = {*(one for read in tiled.blocks_read(step) for one in read), (operator.output, made)}
+        written = 0 if operator.op.accumulates else step.block
+        blocks = {*(one for read in tiled.blocks_read(step) for one in read), (operator.output, written)}
         size = sum(model.work[operator.name]) + sum(tiled.block_bytes(*one) for one in blocks)
         direct += max(0, size - room) * loads[step.operator]
     return plan.estimate.ticks + min(

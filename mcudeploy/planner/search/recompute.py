@@ -98,13 +98,13 @@ def _wider(state: Recomputed) -> Iterator[Drops]:
 
 def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]:
     """Return idle tensors at a step: one of their blocks is live, not accessed, and can be rematerialised."""
-    found = lives(tiled, steps)
+    lived = lives(tiled, steps)
     touched = set(_read(tiled, steps[time])) | {tiled.written(steps[time].operator, steps[time].block)}
     names = []
     for name in repeatable(tiled):
         base = tiled.first_block[name]
         if any(
-            block not in touched and any(time in life for life in found.of(block))
+            block not in touched and any(time in life for life in lived.of(block))
             for block in range(base, base + tiled.block_count(name))
         ):
             names.append(name)
@@ -155,7 +155,7 @@ def _repeated(
         )
         for position, names in drops.items()
     }
-    made: set[int] = set()
+    blocks_written: set[int] = set()
     absent: set[int] = set()
     result: list[Step] = []
 
@@ -166,12 +166,12 @@ def _repeated(
                 run(makers[block])
         result.append(step)
         written = tiled.written(step.operator, step.block)
-        made.add(written)
+        blocks_written.add(written)
         absent.discard(written)
 
     for step in steps:
         run(step)
         if step.operator in blocks:
             kept = {tiled.written(step.operator, step.block), *_read(tiled, step)}
-            absent |= (blocks[step.operator] & made) - kept
+            absent |= (blocks[step.operator] & blocks_written) - kept
     return tuple(result)

@@ -156,15 +156,16 @@ class _Walker:
     def _look_for_heirs(self, place: int) -> None:
         """Count the certain in-place candidates of an operator, and record the others."""
         places, size, memory = self._places, self._size[place], self._places.memories[place]
-        made = places.made_rows(place, size)
-        if not places.overwrites[place] or (memory.kept and made.rows < memory.rows):
+        written = places.written_rows(place, size)
+        if not places.overwrites[place] or (memory.kept and written.rows < memory.rows):
             return
         steps = places.steps(place, size)
         writing = steps[-1:] if places.accumulates[place] else steps
         for block, step in enumerate(writing):
             if step not in self._time:
                 continue
-            target = StepOutput(*memory.block(made, block), memory.block_bytes(made, block), made.lead)
+            block_bytes = memory.block_bytes(written, block)
+            target = StepOutput(*memory.block(written, block), block_bytes, written.lead)
             at, sources = self._time[step], self._sources(place, step, target)
             if sources[:1] == [(-1, 0)]:
                 self._walk.change[at] -= target.size_bytes
@@ -174,20 +175,20 @@ class _Walker:
 
     def _sources(self, place: int, step: int, target: StepOutput) -> list[tuple[int, int]]:
         places, size = self._places, self._size[place]
-        found: list[tuple[int, int]] = []
+        sources: list[tuple[int, int]] = []
         for operand in places.overwrites[place]:
             source = places.sources[place][operand]
             lo, hi = places.reach(place, operand, size)[step - places.steps(place, size)[0]]
             if places.memories[source].kept or (lo, hi) != (target.lo, target.hi):
                 continue
             if source not in self._size or source in self._walk.events:
-                found.append((source, lo))
+                sources.append((source, lo))
                 continue
             rows = self._size[source]
             dies = self._end[places.maker(source, rows, lo)] == self._time[step]
-            if dies and same_block(places, source, places.made_rows(source, rows), target):
-                return [*found, (-1, 0)]
-        return found
+            if dies and same_block(places, source, places.written_rows(source, rows), target):
+                return [*sources, (-1, 0)]
+        return sources
 
 
 def same_block(places: OrderedGraph, source: int, rows: BlockRows, target: StepOutput) -> bool:

@@ -128,9 +128,9 @@ class Segments:
     def _rows_of(self, number: int, cut_rows: Mapping[int, BlockRows]) -> BlockRows:
         """Return the blocks of a tensor if the operators at some places run in these."""
         memory = self._places.memories[number]
-        if memory.made < 0:
+        if memory.writer < 0:
             return memory.cut_rows
-        return self._places.made_rows(number, cut_rows.get(number, self._places.whole[number]))
+        return self._places.written_rows(number, cut_rows.get(number, self._places.whole[number]))
 
     def loads(self, sections: Sections) -> dict[int, int]:
         """Return the largest sum of live bytes while each operator runs, by place."""
@@ -165,10 +165,10 @@ class Segments:
             dying = []
             for number in sources:
                 memory = self._places.memories[number]
-                if memory.made < 0:
+                if memory.writer < 0:
                     rows = memory.cut_rows
                 else:
-                    in_rows = by_rows and not self._places.accumulates[memory.made]
+                    in_rows = by_rows and not self._places.accumulates[memory.writer]
                     rows = BlockRows(1 if in_rows else memory.rows)
                 dying.append(self._dying(segment, number, rows))
             profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
@@ -187,9 +187,9 @@ class Segments:
         """Return, by place and at the end, the bytes of all tensors at the begin of a segment there."""
         change = [0] * (len(self._singles) + 2)
         for memory in self._places.memories:
-            change[memory.made + 1] += memory.size_bytes
+            change[memory.writer + 1] += memory.size_bytes
             if not memory.kept:
-                change[max(memory.last, memory.made) + 1] -= memory.size_bytes
+                change[max(memory.last, memory.writer) + 1] -= memory.size_bytes
         return tuple(accumulate(change[:-1]))
 
     def _all(self, sections: Sections) -> list[Segment]:
@@ -205,7 +205,7 @@ class Segments:
         """Return the keys of all segments in order, computed from the end, where nothing is read any more."""
         block_rows = self._block_rows(sections)
         later = {number: _ALL for number, memory in enumerate(self._places.memories) if memory.kept}
-        found = []
+        key_parts = []
         for segment in reversed(self._all(sections)):
             sources, results = self._outside(segment)
             dying = []
@@ -215,10 +215,10 @@ class Segments:
                 after = later.get(source, 0)
                 dying.append((rows, read & ~after))
                 later[source] = after | read
-            found.append((segment, tuple(dying), tuple(later.get(one, 0) for one in results)))
+            key_parts.append((segment, tuple(dying), tuple(later.get(one, 0) for one in results)))
         unread = sum(self._unread(one, block_rows[one], later.get(one, 0)) for one in self._places.inputs)
-        first = len(found) - 1
-        keys = [_Key(*parts, unread if at == first else 0) for at, parts in enumerate(found)]
+        first = len(key_parts) - 1
+        keys = [_Key(*parts, unread if at == first else 0) for at, parts in enumerate(key_parts)]
         return keys[::-1]
 
     def _outside(self, segment: Segment) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -232,9 +232,9 @@ class Segments:
         rows = list(self._places.whole)
         for first, sizes in sections:
             rows[first : first + len(sizes)] = sizes
-        made = [self._places.made_rows(place, size) for place, size in enumerate(rows)]
+        written = [self._places.written_rows(place, size) for place, size in enumerate(rows)]
         inputs = (self._places.memories[one] for one in self._places.inputs)
-        return made + [memory.cut_rows if sections else BlockRows(memory.rows) for memory in inputs]
+        return written + [memory.cut_rows if sections else BlockRows(memory.rows) for memory in inputs]
 
     def _unread(self, number: int, rows: BlockRows, read: int) -> int:
         memory = self._places.memories[number]
@@ -277,7 +277,7 @@ class Segments:
             blocks[number] = rows, {block: at for block, at in last.items() if dying >> block & 1}
         for number, later in zip(results, key.later, strict=True):
             events = own.events[number] if later != _ALL else {}
-            rows = self._places.made_rows(number, sizes[number - first])
+            rows = self._places.written_rows(number, sizes[number - first])
             blocks[number] = rows, {block: at for block, at in events.items() if not later >> block & 1}
         change = list(own.change)
         self.units += _PROFILE_UNITS * len(change)

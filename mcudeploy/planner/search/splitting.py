@@ -131,7 +131,7 @@ class _FormSearch:
                 run_stages(task, current, effort, progress)
         except KeyboardInterrupt:  # keep the plans built so far
             self.interrupted = True
-            if not current.made:
+            if not current.built:
                 current.add(task, [first_fit(task, best[0], effort)])
         former, self.best = self.best, _best(task, current.plans, self.best)
         self.gained = current.number == 1 or self.search.best[0].peak_bytes < WORTH * lowest
@@ -349,7 +349,7 @@ class _Searches:
                 count_text(outcome.search.candidates, "candidate"),
             )
         rounds = [it.current for it in (self._plain, *(self._fused.forms.values() if self._fused else ()))]
-        built = [plan for each in rounds for plan in each.made]
+        built = [plan for each in rounds for plan in each.built]
         points = tuple({(plan.layout.arena_bytes, plan.estimate.ticks): None for plan in built})
         plans = [plan for each in rounds for plan in each.plans]
         unsplit = self._tasks.unsplit

@@ -53,15 +53,15 @@ _PLAN_UNITS, _PACK_UNITS = 220, 120
 class Round:
     """The input of a stage: the new candidates of its round, and the plans of all rounds within the limit.
 
-    `made`: all plans built, including slower ones. `settled`: by stage, the plans on which it spent at most
-    half of its effort; more effort would give the same result. `promised`: the latency of plans whose core
-    waits, with offloading, by a short search. `offered`: the effort of the long search for some of them.
+    `built`: all plans that were placed, including slower ones. `settled`: by stage, the plans on which it
+    spent at most half of its effort; more effort would give the same result. `promised`: the latency of plans
+    whose core waits, with offloading, by a short search. `offered`: the effort of the long search for some.
     """
 
     candidates: Sequence[Candidate]
     plans: list[Plan]
     number: int = 0
-    made: list[Plan] = field(default_factory=list)
+    built: list[Plan] = field(default_factory=list)
     recomputed: list[Recomputed] = field(default_factory=list)
     settled: dict[str, set[Plan]] = field(default_factory=lambda: defaultdict(set))
     promised: dict[Plan, float] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Round:
     def add(self, task: SearchTask, plans: Iterable[Plan]) -> None:
         """Add each plan as soon as it is built."""
         for plan in plans:
-            self.made.append(plan)
+            self.built.append(plan)
             if task.keeps(plan):
                 self.plans.append(plan)
 
@@ -122,10 +122,10 @@ def _reordered(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
         if _has_repeated(plan) or plan in current.settled["order"] or effort.is_spent():
             continue
         part, tiled = effort.part(_ORDER_SHARE), task.tiled(plan)
-        found = placing.reordered(task.lean, tiled, plan.schedule, part, placing.QUICK)
+        schedule = placing.reordered(task.lean, tiled, plan.schedule, part, placing.QUICK)
         current.settle("order", plan, part)
-        if live_peak(tiled, found.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
-            yield _placed(task, tiled, replace(found, status="feasible"), plan.splits, effort)
+        if live_peak(tiled, schedule.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
+            yield _placed(task, tiled, replace(schedule, status="feasible"), plan.splits, effort)
 
 
 def _relocated(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
@@ -246,15 +246,15 @@ def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
 def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     """Return the plan in a better order that packs no worse, or the plan; its status says if it is proven."""
     tiled = task.tiled(plan)
-    found = placing.reordered(task.lean, tiled, plan.schedule, effort)
-    if plan.estimate.peak_bytes > found.lower_bound_bytes and found.steps != plan.schedule.steps:
-        other = _with_moves(task, _placed(task, tiled, found, plan.splits, effort), effort)
+    schedule = placing.reordered(task.lean, tiled, plan.schedule, effort)
+    if plan.estimate.peak_bytes > schedule.lower_bound_bytes and schedule.steps != plan.schedule.steps:
+        other = _with_moves(task, _placed(task, tiled, schedule, plan.splits, effort), effort)
         if placing.cost_key(other, task.board) <= placing.cost_key(plan, task.board):
             plan = other
     # the order and its proof are for the kernels with the least scratch
-    proven = plan.estimate.peak_bytes <= found.lower_bound_bytes
+    proven = plan.estimate.peak_bytes <= schedule.lower_bound_bytes
     status = "optimal" if proven else "feasible"
-    return replace(plan, schedule=replace(found, steps=plan.schedule.steps, status=status))
+    return replace(plan, schedule=replace(schedule, steps=plan.schedule.steps, status=status))
 
 
 def _has_repeated(plan: Plan) -> bool:

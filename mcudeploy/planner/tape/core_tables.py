@@ -57,7 +57,7 @@ class LaneTables:
     @classmethod
     def of(cls, tape: Tape, calls: Mapping[str, KernelCall]) -> LaneTables:
         """Return the tables of a plan."""
-        found: dict[PartRecord, int] = {}
+        numbers: dict[PartRecord, int] = {}
         count = len(tape.records) + len(tape.moves) + len(tape.waits)
         lanes = []
         for core, lane in enumerate(tape.plan.lanes):
@@ -71,10 +71,10 @@ class LaneTables:
                 if base >= len(tape.records):  # moves and waits use their numbers
                     rows = Interval(block, block + 1)
                 elif (record := _record(tape, calls, base, core, each)) is not None:
-                    base = count + found.setdefault(record, len(found))
+                    base = count + numbers.setdefault(record, len(numbers))
                 entries.append(PartEntry(each.entry, base, rows.lo, rows.hi))
             lanes.append(entries)
-        return cls(list(found), lanes)
+        return cls(list(numbers), lanes)
 
     @property
     def largest(self) -> int:

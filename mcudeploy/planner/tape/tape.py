@@ -135,21 +135,21 @@ class _Versions:
         A version is valid if it contains the current place of all that the step accesses.
         """
         operator = self.tiled.graph.operators[step.operator]
-        found: Fitting = []
+        fitting: Fitting = []
         for name, read in zip(operator.inputs, self.tiled.blocks_read(step), strict=True):
             numbers = [block for _, block in read]
             memory = self._tensors.read(self.tiled.flow.roots[name], numbers, time)
-            found.append(self._common(NamedRange(False, name, memory), numbers, time))
-        name, made = operator.output, 0 if operator.op.accumulates else step.block
-        memory = self._tensors.destination((name, made), time).memory
+            fitting.append(self._common(NamedRange(False, name, memory), numbers, time))
+        name, written = operator.output, 0 if operator.op.accumulates else step.block
+        memory = self._tensors.destination((name, written), time).memory
         if (added := self.tiled.added_to(step)) and self._is_moved(added, operator.output):
-            (name, made), memory = added, self._tensors.read(added[0], [added[1]], time)
-        found.append(self._common(NamedRange(False, name, memory), [made], time))
+            (name, written), memory = added, self._tensors.read(added[0], [added[1]], time)
+        fitting.append(self._common(NamedRange(False, name, memory), [written], time))
         if self._works(operator):
             worked = min(step.block, len(self._plan.layout.scratch[operator.name]) - 1)
             memory = self._scratch.memories(operator.name)[0]
-            found.append(self._common(NamedRange(True, operator.name, memory), [worked], time))
-        return found
+            fitting.append(self._common(NamedRange(True, operator.name, memory), [worked], time))
+        return fitting
 
     def _is_moved(self, added: BlockId, result: str) -> bool:
         """Return whether sums in place have several places before they are the result."""
@@ -204,7 +204,7 @@ class Tape:
     def _codes(self, of_step: Sequence[int]) -> Iterator[int]:
         records = iter(of_step)
         numbers = {each: at for at, each in enumerate((*map(_way, self.moves), *self._waiting()))}
-        made = Counter[tuple[str, ...]]()
+        counts = Counter[tuple[str, ...]]()
         for entry in self.plan.tape:
             if isinstance(entry, Run):
                 yield next(records) << self.block_bits | entry.block
@@ -212,8 +212,8 @@ class Tape:
             key: tuple[str, ...] = (entry.engine,)
             if isinstance(entry, Transfer):
                 key += tuple(each.memory for each in self.plan.layout.way(entry))
-            yield len(self.records) + numbers[key] << self.block_bits | made[key]
-            made[key] += 1
+            yield len(self.records) + numbers[key] << self.block_bits | counts[key]
+            counts[key] += 1
 
     def _waiting(self) -> list[tuple[str, ...]]:
         return [(each.engine,) for each in self.waits]
@@ -257,11 +257,11 @@ class Tape:
             ends = old.memory != new.memory and number in ending
             key = transfer.engine, old.memory, new.memory
             ways.setdefault(key, []).append((old.offset, new.offset, size, ends))
-        found = []
+        moves = []
         for (engine, one, other), each in sorted(ways.items()):
             olds, news, sizes, ended = zip(*each, strict=True)
-            found.append(Moves(engine, Stored(one, olds, 0, 1), Stored(other, news, 0, 1), sizes, ended))
-        return found
+            moves.append(Moves(engine, Stored(one, olds, 0, 1), Stored(other, news, 0, 1), sizes, ended))
+        return moves
 
     def _waits(self) -> list[Waits]:
         """Return the waits by engine."""
@@ -305,8 +305,8 @@ def _ending(plan: Plan) -> set[int]:
             unfinished.setdefault(entry.engine, []).append(next(numbers))
         for one, number in ((plan.layout.transfers[number], number) for number in finished):
             last[one.tensor, one.block, one.source] = number, time
-    found = ((plan.layout.way(plan.layout.transfers[number])[0], number, at) for number, at in last.values())
-    return {number for source, number, at in found if source.life.hi <= at}
+    ways = ((plan.layout.way(plan.layout.transfers[number])[0], number, at) for number, at in last.values())
+    return {number for source, number, at in ways if source.life.hi <= at}
 
 
 def _way(moves: Moves) -> tuple[str, ...]:
@@ -320,8 +320,8 @@ def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:
     """
     stretches, of_step = _stretches(plan, versions)
     chosen: dict[NamedRange, list[int]] = {}
-    found = [pair for mine in stretches for fitting in mine for pair in fitting]
-    for named, same in sorted(found, key=lambda pair: -pair[1].lo):
+    pairs = [pair for mine in stretches for fitting in mine for pair in fitting]
+    for named, same in sorted(pairs, key=lambda pair: -pair[1].lo):
         if not any(version in same for version in chosen.setdefault(named, [])):
             chosen[named].append(same.lo)
     first = [0, *accumulate(len(mine) for mine in stretches)]
@@ -340,17 +340,17 @@ def _stretches(plan: Plan, versions: _Versions) -> tuple[list[list[Fitting]], li
 
     Each stretch comes with the versions that are valid for all that it accesses.
     """
-    found: list[list[Fitting]] = [[] for _ in plan.graph.operators]
+    stretches: list[list[Fitting]] = [[] for _ in plan.graph.operators]
     of_step = []
     for time, step in enumerate(plan.schedule.steps):
-        mine, fitting = found[step.operator], versions.fitting(step, time)
+        mine, fitting = stretches[step.operator], versions.fitting(step, time)
         at = next((at for at in reversed(range(len(mine))) if _agree(mine[at], fitting)), len(mine))
         mine[at:] = [*([_both(mine[at], fitting)] if at < len(mine) else [fitting]), *mine[at + 1 :]]
         of_step.append(at)
-    for operator, mine in zip(plan.graph.operators, found, strict=True):
+    for operator, mine in zip(plan.graph.operators, stretches, strict=True):
         if not mine and not operator.op.is_view:
             mine.append([(named, Interval(0, 1)) for named in versions.touched(operator)])
-    return found, of_step
+    return stretches, of_step
 
 
 def _agree(one: Fitting, other: Fitting) -> bool:

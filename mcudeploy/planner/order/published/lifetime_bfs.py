@@ -25,13 +25,13 @@ def lifetime_bfs(problem: OrderProblem) -> tuple[int, ...]:
         buffer.size_bytes * _life(problem, closure, number) for number, buffer in enumerate(problem.buffers)
     ]
     maker = [min(buffer.touched_by, default=-1) for buffer in problem.buffers]
-    made = [
+    written = [
         sum(weight[n] for n in problem.touches[step] if maker[n] == step) for step in range(problem.steps)
     ]
     done = 0
 
     def key(step: int) -> _Key:
-        return problem.change(step, done)[1], made[step], closure.alap[step], step
+        return problem.change(step, done)[1], written[step], closure.alap[step], step
 
     latest = {step: key(step) for step in problem.ready()}
     heap = list(latest.values())
