@@ -156,16 +156,15 @@ class _Walker:
     def _look_for_heirs(self, place: int) -> None:
         """Count the certain in-place candidates of an operator, and record the others."""
         places, size, memory = self._places, self._size[place], self._places.memories[place]
-        written = places.written_rows(place, size)
-        if not places.overwrites[place] or (memory.kept and written.rows < memory.rows):
+        output = places.written_rows(place, size)
+        if not places.overwrites[place] or (memory.kept and output.rows < memory.rows):
             return
         steps = places.steps(place, size)
         writing = steps[-1:] if places.accumulates[place] else steps
         for block, step in enumerate(writing):
             if step not in self._time:
                 continue
-            block_bytes = memory.block_bytes(written, block)
-            target = StepOutput(*memory.block(written, block), block_bytes, written.lead)
+            target = StepOutput(*memory.block(output, block), memory.block_bytes(output, block), output.lead)
             at, sources = self._time[step], self._sources(place, step, target)
             if sources[:1] == [(-1, 0)]:
                 self._walk.change[at] -= target.size_bytes
