@@ -46,8 +46,10 @@ class QdqGraph:
         self.nodes.append(helper.make_node(op, inputs, [name], name=f"n{len(self.nodes)}", **attributes))
         return name
 
-    def quantized(self, name: str, scale: float) -> str:
-        parameters = [self.constant(scale, np.float32), self.constant(self.zero, self.kind)]
+    def quantized(self, name: str, scale: float, zero: int | None = None) -> str:
+        """Integers with this zero point of int8, or those of the graph."""
+        stored = self.constant(self.zero, self.kind) if zero is None else self.constant(zero, np.int8)
+        parameters = [self.constant(scale, np.float32), stored]
         return self.node("DequantizeLinear", [self.node("QuantizeLinear", [name, *parameters]), *parameters])
 
     def weights(self, *shape: int, axis: int | None = 0) -> str:
@@ -147,6 +149,15 @@ def moves(d: QdqGraph) -> str:
     return d.quantized(d.node("Concat", [y, y], axis=2), 0.0002)
 
 
+def mixed(d: QdqGraph) -> str:
+    """int8, int16 and int8 again, with a Relu between the last two."""
+    x = d.quantized("image", 0.02, 3)
+    y = d.quantized(d.node("Conv", [x, d.weights(8, 3, 3, 3)]), 0.1, -9)
+    y = d.quantized(d.node("Conv", [d.quantized(y, 0.0004), d.weights(4, 8, 1, 1)]), 0.001)
+    z = d.quantized(d.node("Relu", [d.quantized(y, 0.2, 5)]), 0.15, -128)
+    return d.quantized(d.node("Relu", [z]), 0.0006)
+
+
 def in_float(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     y = d.quantized(d.node("Sigmoid", [x]), 0.000_03)
@@ -170,6 +181,7 @@ CASES: dict[Callable[[QdqGraph], str], set[str]] = {
     means: {"MeanInt16", "RescaleInt16", "Concat"},
     scalar: {"MeanInt16"},
     moves: {"Concat", "RescaleInt16"},
+    mixed: {"Conv2d", "Conv2dInt16", "Lut", "RescaleInt16"},
     in_float: {"Unary", "BinaryInt16"},
 }
 

@@ -4,7 +4,7 @@ new nodes.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -22,14 +22,17 @@ _DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
 _CLOSE = 1e-4
 """Tolerance, relative, between the scale of a bias and the product of the scales of input and weights."""
 _MOST_BIAS = 2.0**62
+INT8 = Bounds(-128, 127)
+"""The bounds of a result that is stored as int8."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredInt16:
-    """A real value as stored int16 values: their name, and their scale."""
+    """A real value as stored int16 values, or int8 ones with a zero point: their name, and their scale."""
 
     name: str
     scale: float
+    zero_point: int = 0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,11 +46,15 @@ class StoredWeights:
 
 @dataclass(frozen=True, slots=True)
 class Int16Result:
-    """The result of a QuantizeLinear: its name, scale and bounds by stored integers, after an activation."""
+    """The result of a QuantizeLinear: its name, scale and bounds by stored integers, after an activation.
+
+    Only a result of int8 has a zero point.
+    """
 
     name: str
     scale: float
     bounds: Bounds = UNBOUNDED
+    zero_point: int = 0
 
 
 class UnfitError(Exception):
@@ -69,12 +76,18 @@ def stored_type(node: NodeProto, constants: Mapping[str, TensorProto], known: Ma
 
 def single_scale(node: NodeProto, constants: Mapping[str, TensorProto]) -> float | None:
     """The only scale; None if there are several, or a zero point."""
+    found = _scale_and_zero(node, constants)
+    return None if found is None or found[1] else found[0]
+
+
+def _scale_and_zero(node: NodeProto, constants: Mapping[str, TensorProto]) -> tuple[float, int] | None:
+    """The only scale and its zero point; None if there are several."""
     scale = constants.get(node.input[1])
     zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
-    if scale is None or prod(scale.dims) != 1 or (zero is not None and np.any(array_of(zero))):
+    if scale is None or prod(scale.dims) != 1 or (zero is not None and prod(zero.dims) != 1):
         return None
     value = float(array_of(scale).reshape(-1)[0])
-    return value if value > 0 else None
+    return (value, 0 if zero is None else int(array_of(zero).reshape(-1)[0])) if value > 0 else None
 
 
 class QdqDraft:
@@ -119,14 +132,38 @@ class QdqDraft:
 
     def integers(self, name: str) -> StoredInt16:
         """The stored int16 values of a real value; those of a constant are a constant."""
+        return self._stored(name, (TensorProto.INT16,))
+
+    def in_any_type(self, name: str) -> StoredInt16:
+        """The stored values of a real value that are int16, or int8 and computed."""
+        source = self._stored(name, (TensorProto.INT16, TensorProto.INT8))
+        if self.is_constant(source.name):
+            raise UnfitError
+        return source
+
+    def _stored(self, name: str, kinds: Collection[int]) -> StoredInt16:
         node = self._makers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or not converts(node):
             raise UnfitError
-        scale = single_scale(node, self._constants)
-        kind = stored_type(node, self._constants, self._known)
-        if scale is None or kind != TensorProto.INT16:
+        found, kind = _scale_and_zero(node, self._constants), stored_type(node, self._constants, self._known)
+        if found is None or kind not in kinds or (kind == TensorProto.INT16 and found[1]):
             raise UnfitError
-        return StoredInt16(node.input[0], scale)
+        return StoredInt16(node.input[0], *found)
+
+    def narrowed(self, node: NodeProto) -> bool:
+        """Rescale int16 values to int8, if that is all that a node does."""
+        maker = self._makers.get(node.input[0])
+        if not converts(node) or maker is None or not self.is_int16(maker):
+            return False
+        found = _scale_and_zero(node, self._constants)
+        if found is None or stored_type(node, self._constants, self._known) != TensorProto.INT8:
+            return False
+        scale, zero_point = found
+        try:
+            self.rescaled(self.integers(node.input[0]), Int16Result(node.output[0], scale, INT8, zero_point))
+        except UnfitError:
+            return False
+        return True
 
     def is_constant(self, name: str) -> bool:
         return name in self._constants
@@ -200,7 +237,8 @@ class QdqDraft:
             raise UnfitError
         scale = TwiceScale.of(factor)
         pair = [scale.multiplier, scale.exponent]
-        facts: dict[str, Any] = {"above": pair, "below": pair, "negated": 0, "zero_points": [0, 0]}
+        facts: dict[str, Any] = {"above": pair, "below": pair, "negated": 0}
+        facts["zero_points"] = [source.zero_point, result.zero_point]
         self.node("RescaleInt16", [source.name], result.name, **facts, **bounds_fact(result))
 
 

@@ -85,10 +85,10 @@ def _notes(floats: list[str]) -> tuple[str, ...]:
 
 
 def _in_known_domain(proto: ModelProto) -> ModelProto:
-    """The model with ONNX's DequantizeLinear for weights, whose shapes inference does not know otherwise."""
+    """The model with ONNX's operators for weights and int8 values: inference knows no others."""
     result = copy_of(proto)
     for node in result.graph.node:
-        if node.op_type == "DequantizeLinear":
+        if node.op_type in ("DequantizeLinear", "QuantizeLinear"):
             node.domain = ""
     return result
 
@@ -97,7 +97,7 @@ def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
     """The nodes in place of a node."""
     draft.nodes, draft.label = [], node.name
     if not draft.is_int16(node):
-        return [node]
+        return draft.nodes if draft.narrowed(node) else [node]
     scale = draft.scale(node)
     if node.op_type == "DequantizeLinear":
         real = draft.name()
@@ -132,12 +132,12 @@ def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
         if inner is None:
             raise UnfitError
         if inner.op_type == "DequantizeLinear":
-            draft.rescaled(draft.integers(maker.input[0]), Int16Result(node.output[0], scale, bounds))
+            draft.rescaled(draft.in_any_type(maker.input[0]), Int16Result(node.output[0], scale, bounds))
             return
         maker = inner
     result = Int16Result(node.output[0], scale, bounds)
     if maker.op_type == "DequantizeLinear":
-        draft.rescaled(draft.integers(node.input[0]), result)
+        draft.rescaled(draft.in_any_type(node.input[0]), result)
         return
     replace = INT16_OPERATORS.get(maker.op_type)
     if replace is None or maker.domain not in ONNX_DOMAINS or len(maker.output) != 1:

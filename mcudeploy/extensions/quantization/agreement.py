@@ -26,10 +26,10 @@ _MOST_NOISE = 1e30
 _ENOUGH = 20
 """Number of samples below which the share of equal classes is chance."""
 
-_SUFFIX = "_QuantizeLinear_Input"
+SUFFIX = "_QuantizeLinear_Input"
 """Suffix that ONNX Runtime adds to the name of a graph output before it is quantised."""
 
-_MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
+MOVERS = frozenset(("Flatten", "MaxPool", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze"))
 """Operators that only move values: their results are as accurate as their inputs."""
 
 
@@ -196,7 +196,7 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
         if node.op_type == "QuantizeLinear" and node.output[0] in stored
     }
     makers = {name: node for node in model.graph.node for name in node.output}
-    tensors = {source: source.removesuffix(_SUFFIX) for source in real if source in makers}
+    tensors = {source: source.removesuffix(SUFFIX) for source in real if source in makers}
     tensors = {source: name for source, name in tensors.items() if name in known}
     if not tensors:
         return []
@@ -211,7 +211,10 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
     listed = []
     for source in tensors:
         node = makers[source]
-        if node.op_type in _MOVERS:
+        if node.op_type in ("Clip", "Relu"):  # of the operator before it, unless that has integers of its own
+            before = makers.get(node.input[0], node)
+            node = node if before.op_type == "DequantizeLinear" else before
+        if node.op_type in MOVERS:
             continue
         read = [noises[sources[name]].decibels for name in node.input if name in sources]
         listed.append(Layer(node.name, node.op_type, noises[source].decibels, min(read, default=math.inf)))

@@ -12,7 +12,9 @@ import io
 import logging
 import os
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +26,7 @@ from onnx import ModelProto, NodeProto, helper, numpy_helper
 from mcudeploy import __version__
 from mcudeploy.common.errors import DeployError, ModelError
 from mcudeploy.common.text import count_text, first_line, printable
-from mcudeploy.extensions.quantization.clip_ranges import ClipRanges, DeadClip, Range, clip_ranges
+from mcudeploy.extensions.quantization.clip_ranges import DeadClip, Range, clip_ranges
 from mcudeploy.extensions.quantization.data import Sample
 from mcudeploy.extensions.quantization.weights import output_axis
 from mcudeploy.frontend.onnx.protos import attribute_of
@@ -60,6 +62,10 @@ Weights = Literal["int8", "int4"]
 """Integers of the weights of convolutions and matrix products; other constants are int8."""
 
 _TYPES: dict[Activations, QuantType] = {"int8": QuantType.QInt8, "int16": QuantType.QInt16}
+_WEIGHTED = ("Conv", "Gemm", "MatMul")
+"""Operators whose constants have their own type of integers."""
+BOUNDED = ("Add", "Conv", "ConvTranspose", "Gemm", "Mul", "Sub")
+"""Operators whose result a Relu or Clip may bound in the same step."""
 PRODUCER = "mcudeploy"
 """Producer name in files written here, by which they are recognised."""
 
@@ -229,12 +235,35 @@ class Calibration:
         return collector
 
 
+@dataclass(frozen=True, slots=True)
+class Mixture:
+    """Nodes that read and write int16 values, `wide`; the others' values are int8, in these ranges."""
+
+    wide: Collection[str]
+    ranges: Mapping[str, Range]
+
+    def of(self, tensor: str, *, wide: bool) -> dict[str, Any]:
+        """The library's override for a tensor."""
+        if wide:
+            return {"quant_type": QuantType.QInt16, "symmetric": True}
+        low, high = map(np.float32, self.ranges[tensor])
+        return {"quant_type": QuantType.QInt8, "symmetric": False, "rmin": low, "rmax": high}
+
+
+@dataclass(frozen=True, slots=True)
+class Integers:
+    """The integers of a quantised model. `mixture`: of activations, if nodes differ. `int4_nodes`: the nodes
+    that have int4 weights, None for all of them.
+    """
+
+    activations: Activations = "int8"
+    weights: Weights = "int8"
+    mixture: Mixture | None = None
+    int4_nodes: Collection[str] | None = None
+
+
 def insert(
-    prepared: Path,
-    ranges: TensorsData,
-    excluded: Sequence[str],
-    activations: Activations = "int8",
-    weights: Weights = "int8",
+    prepared: Path, ranges: TensorsData, excluded: Sequence[str], integers: Integers = Integers()
 ) -> tuple[ModelProto, Sequence[DeadClip]]:
     """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric or int16 and
     symmetric; weights become integers, symmetric and per channel. Also return nodes of which all results are
@@ -243,9 +272,15 @@ def insert(
     The nodes `excluded` stay float, and so do Clip nodes that allow no 0. Raises ModelError if ONNX Runtime
     fails.
     """
-    clips = _ranges_of_clips(prepared, ranges)
+    clips = clip_ranges(onnx.load(prepared), _known(ranges))
     ranges = _with_ranges(ranges, clips.changed)
     excluded = (*excluded, *clips.kept)
+    overrides: dict[str, list[dict[str, Any]]] = {}
+    if integers.weights == "int4":
+        overrides |= _of_four_bits(prepared, integers.int4_nodes)
+    if integers.mixture is not None:
+        overrides |= _of_mixture(prepared, integers.mixture)
+    wide = integers.activations == "int16" or integers.mixture is not None
     try:
         with _quiet():
             quantizer = QDQQuantizer(
@@ -253,45 +288,97 @@ def insert(
                 True,
                 False,
                 QuantType.QInt8,
-                _TYPES[activations],
+                _TYPES["int16" if wide else "int8"],
                 ranges,
                 [],
                 list(excluded),
                 list(QUANTIZED_OPS),
                 {
-                    "ActivationSymmetric": activations == "int16",
+                    "ActivationSymmetric": wide,
                     "WeightSymmetric": True,
-                    "TensorQuantOverrides": _of_four_bits(prepared) if weights == "int4" else {},
+                    "TensorQuantOverrides": overrides,
                 },
             )
             quantizer.quantize_model()
             quantizer.model.topological_sort()
     except Exception as error:  # as in prepare
         raise ModelError(f"ONNX Runtime does not quantise the model: {first_line(error)}") from error
+    if wide:
+        _join_activations(quantizer.model.model)
+        quantizer.model.clean_initializers()
     return _tidied(quantizer.model.model), clips.dead
 
 
-def _of_four_bits(prepared: Path) -> dict[str, list[dict[str, Any]]]:
-    """The library's overrides by which the weights of a prepared model become int4."""
+def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, Any]]]:
+    """The library's overrides by which the values of wide nodes are int16, those of the others int8.
+
+    A value has the type of the node that computes it; nodes of the other type read it converted.
+    """
+    graph = load_model_with_shape_infer(prepared).graph
+    readers: dict[str, list[NodeProto]] = {}
+    for node in graph.node:
+        for name in node.input:
+            readers.setdefault(name, []).append(node)
+    made = {name: node.name in mixture.wide for node in graph.node for name in node.output}
+    overrides: dict[str, list[dict[str, Any]]] = {}
+    for name in mixture.ranges:
+        of_readers = {it.name: it.name in mixture.wide for it in readers.get(name, ())}
+        is_wide = made.get(name, all(of_readers.values()))
+        entry = mixture.of(name, wide=is_wide)
+        others = {reader for reader, wide in of_readers.items() if wide != is_wide}
+        if others:
+            entry["convert"] = mixture.of(name, wide=not is_wide) | {"recv_nodes": others}
+        overrides[name] = [entry]
+    operands = {it.name for it in graph.initializer if it.data_type == onnx.TensorProto.FLOAT}
+    for node in graph.node:
+        if node.name not in mixture.wide and node.op_type not in _WEIGHTED:
+            overrides |= {it: [{"quant_type": QuantType.QInt8}] for it in operands.intersection(node.input)}
+    return overrides
+
+
+def _join_activations(model: ModelProto) -> None:
+    """Remove the pairs between an operator and its Relu or Clip, which bound its result in one step."""
+    makers = {name: node for node in model.graph.node for name in node.output}
+    readers = Counter(name for node in model.graph.node for name in node.input)
+    readers.update(it.name for it in model.graph.output)
+    for node in model.graph.node:
+        if node.op_type not in ("Clip", "Relu"):
+            continue
+        restored = makers.get(node.input[0])
+        stored = None if restored is None or len(restored.input) < 2 else makers.get(restored.input[0])
+        if restored is None or stored is None or stored.op_type != "QuantizeLinear":
+            continue
+        maker, passed = makers.get(stored.input[0]), (stored.input[0], stored.output[0], restored.output[0])
+        if maker is not None and maker.op_type in BOUNDED and all(readers[name] == 1 for name in passed):
+            node.input[0] = stored.input[0]
+            model.graph.node.remove(stored)
+            model.graph.node.remove(restored)
+
+
+def _of_four_bits(prepared: Path, nodes: Collection[str] | None) -> dict[str, list[dict[str, Any]]]:
+    """The library's overrides by which the weights of nodes of a prepared model become int4."""
     graph = onnx.load(prepared).graph
     sizes = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
     return {
         node.input[1]: [{"quant_type": QuantType.QInt4, "symmetric": True, "axis": output_axis(node)}]
         for node in graph.node
-        if node.op_type in ("Conv", "Gemm", "MatMul") and sizes.get(node.input[1], 0) > 1
+        if node.op_type in _WEIGHTED and sizes.get(node.input[1], 0) > 1
+        if nodes is None or node.name in nodes
     }
 
 
-def _ranges_of_clips(prepared: Path, ranges: TensorsData) -> ClipRanges:
-    """The ranges that clip as the Relu and Clip nodes of a prepared model do, where the ranges of the samples
-    do not.
-    """
-    known = {
+def value_ranges(prepared: Path, ranges: TensorsData) -> dict[str, Range]:
+    """The range of each value by name, with those of Relu and Clip nodes; see `clip_ranges`."""
+    known = _known(ranges)
+    return {**known, **clip_ranges(onnx.load(prepared), known).changed}
+
+
+def _known(ranges: TensorsData) -> dict[str, Range]:
+    return {
         name: (np.asarray(data.lowest).item(), np.asarray(data.highest).item())
         for name, data in ranges.items()
         if np.size(getattr(data, "lowest", ())) == 1
     }
-    return clip_ranges(onnx.load(prepared), known)
 
 
 def _with_ranges(ranges: TensorsData, changed: Mapping[str, Range]) -> TensorsData:

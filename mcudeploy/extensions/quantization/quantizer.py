@@ -45,6 +45,7 @@ from mcudeploy.extensions.quantization.ort_quantizer import (
     METHODS,
     Activations,
     Calibration,
+    Integers,
     Method,
     Weights,
 )
@@ -284,7 +285,7 @@ class _Work:
             if method not in wanted:
                 continue
             self.ranges[method] = ranges
-            proto, dead = library.insert(prepared, ranges, in_float, request.activations)
+            proto, dead = library.insert(prepared, ranges, in_float, Integers(request.activations))
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
             if not results:  # report unsupported operators before the other methods take their time
@@ -303,7 +304,8 @@ class _Work:
         best = max(results, key=_preference)
         if request.weights != "int8":
             ranges, in_float = self.ranges[best.method], excluded(prepared, request.keep_float)
-            proto, _ = library.insert(prepared, ranges, in_float, request.activations, request.weights)
+            integers = Integers(request.activations, request.weights)
+            proto, _ = library.insert(prepared, ranges, in_float, integers)
             narrow = replace(best, proto=proto, weights=request.weights, all_decibels=None)
             best = self._rounded(prepared, narrow, floats)
             return best, [*results, best]
@@ -368,7 +370,7 @@ class _Work:
         for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
         in_float = excluded(prepared, request.keep_float)
-        onnx.save(library.insert(prepared, ranges, in_float, request.activations)[0], path)
+        onnx.save(library.insert(prepared, ranges, in_float, Integers(request.activations))[0], path)
         floats = Floats(prepared, [it.name for it in self.model.outputs], None)
         floats.run(parts[1], lambda _: None)
         decibels = floats.against(path, parts[1], lambda _: None).decibels
