@@ -211,7 +211,7 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
     listed = []
     for source in tensors:
         node = makers[source]
-        if node.op_type in ("Clip", "Relu"):  # of the operator before it, unless that has integers of its own
+        if node.op_type in ("Clip", "Relu"):  # the result of the operator before it
             before = makers.get(node.input[0], node)
             node = node if before.op_type == "DequantizeLinear" else before
         if node.op_type in MOVERS:
