@@ -61,6 +61,22 @@ def test_the_text_is_on_stdout_and_the_figures_on_stderr(tmp_path: Path) -> None
     assert "8 after 1 of the prompt" in results[0].stderr
 
 
+def test_a_token_reads_all_constants_but_of_tables_one_row(tmp_path: Path) -> None:
+    path = decoders.teller(tmp_path)
+    text = report(generate(path, "--prompt", "a", "--tokens", "1", "--json"))
+    model = onnx.load(path)
+    arrays = {it.name: onnx.numpy_helper.to_array(it) for it in model.graph.initializer}
+    names = [it.input[1] for it in model.graph.node if it.op_type == "MatMul" and it.input[1] in arrays]
+    products = sum(arrays[it].size + arrays[it].shape[1] for it in names)  # with biases, which are zero
+    size = decoders.SIZES
+    least = 4 * (products + size.dim + 2 * size.head + (2 * size.layers + 1) * size.dim)
+    assert (
+        least <= text["constants_read_bytes"] <= 1.01 * least < 0.6 * sum(it.nbytes for it in arrays.values())
+    )
+    shown = generate(path, "--prompt", "a", "--tokens", "1").stderr
+    assert f"{text['constants_read_bytes']:,} B read for a token" in " ".join(shown.split())
+
+
 def test_a_difference_is_exit_code_11(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path, right = decoders.teller(tmp_path), generating._expected
 

@@ -80,6 +80,7 @@ def test_the_tokens_are_those_of_onnx_runtime(tmp_path: Path) -> None:
     tokens = decoders.trained("llama")
     text = report["text"]
     assert (text["tokens"], text["positions"]) == (tokens.get_vocab_size(), decoders.POSITIONS)
+    assert 0 < text["constants_read_bytes"] < 0.8 * report["weights_bytes"]
     program = linked(tmp_path / "out", MAIN, *SANITIZED)
     prompt = "the arena of a model"
     ids = tokens.encode(prompt).ids[:-1]

@@ -10,6 +10,7 @@ import numpy as np
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import printable
 from mcudeploy.ir.graph import DType, Graph, GraphIO
+from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.verify.samples import tables_rows
 
 _PADDING, _ROUND = 1024, 64
@@ -61,6 +62,17 @@ def decoder_io(graph: Graph, ids: int, choice: DecoderChoice) -> DecoderIo:
     if rows is not None and positions is not None and positions > rows:
         raise UsageError(f"--positions {positions}: the model has tables of {rows} positions")
     return DecoderIo(token, position, logits, positions)
+
+
+def constants_read_bytes(view: PlanView) -> int:
+    """Return the bytes of constants that a run reads at least once: of tables, only the chosen rows."""
+    graph, total = view.plan.graph, 0.0
+    by_name = {operator.name: operator for operator in graph.operators}
+    for name, call in view.calls.items():
+        inputs = graph.input_tensors(by_name[name])
+        rows = by_name[name].op.indexed_rows(by_name[name], inputs)
+        total += call.constant_bytes * (1 if rows is None else min(1, inputs[0].elements / rows))
+    return round(total)
 
 
 def _inputs(graph: Graph, ids: int, choice: DecoderChoice) -> tuple[GraphIO, GraphIO | None]:

@@ -126,6 +126,7 @@ class _Writer:
 
 def _report(result: GeneratedText, text: str) -> dict[str, Any]:
     """The JSON object of a text."""
+    from mcudeploy.extensions.text.decoder_io import constants_read_bytes
     from mcudeploy.extensions.text.tokenizer_tables import tokenizer_bytes
     from mcudeploy.ir.clock import latency_object
 
@@ -146,6 +147,7 @@ def _report(result: GeneratedText, text: str) -> dict[str, Any]:
         "tolerance": None if result.tolerance is None else result.tolerance.allowed,
         "latency": latency,
         "tokens_per_second": 1000 / milliseconds if milliseconds else None,
+        "constants_read_bytes": constants_read_bytes(deployment.view),
         "arena_bytes": deployment.plan.layout.arena_bytes,
         "flash_bytes": ready.firmware.sizes.flash_bytes,
         "table_bytes": tokenizer_bytes(ready.request.tokenizer),
@@ -164,6 +166,7 @@ def _show(console: Console, report: Values) -> None:
                 {"end": "a token", "tokens": "--tokens", "positions": "the positions"}[report["ended_by"]],
             ),
             ("a token", f"{latency['value']:,} {latency['unit']}; {seconds}"),
+            ("constants", f"{report['constants_read_bytes']:,} B read for a token"),
             ("arena", f"{report['arena_bytes']:,} B"),
             ("flash", f"{report['flash_bytes']:,} B, and {report['table_bytes']:,} B of the tokenizer"),
         ],

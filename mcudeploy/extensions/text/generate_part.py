@@ -15,7 +15,7 @@ from mcudeploy.common.resources import resource_dir
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 from mcudeploy.execution.results import BuiltModel
-from mcudeploy.extensions.text.decoder_io import DecoderChoice, DecoderIo, decoder_io
+from mcudeploy.extensions.text.decoder_io import DecoderChoice, DecoderIo, constants_read_bytes, decoder_io
 from mcudeploy.extensions.text.tokenizer_file import Tokenizer
 from mcudeploy.extensions.text.tokenizer_tables import render_tokenizer, tokenizer_bytes
 from mcudeploy.ir.graph import Graph
@@ -52,6 +52,7 @@ class GeneratePart(LibraryPart):
         facts = {
             "tokens": len(self.tokenizer.pieces),
             "positions": self._io(built.deployment.plan.graph).positions,
+            "constants_read_bytes": constants_read_bytes(built.deployment.view),
             "table_bytes": tokenizer_bytes(self.tokenizer),
             "ram_bytes": 4 * _WORK,
         }

@@ -90,12 +90,13 @@ OPTIONS = {"build": (_build_option,)}
 
 
 def _facts(report: Values) -> list[tuple[str, str]]:
-    """Return the line `text`: tokens, positions, and the bytes of the tokenizer."""
+    """Return the line `text`: tokens, positions, the bytes that a token reads, and those of the tokenizer."""
     known = report.get("text")
     if not known:
         return []
     places = "" if known["positions"] is None else f", {known['positions']:,} positions"
-    text = f"{known['table_bytes']:,} B of tables in flash, {known['ram_bytes']:,} B of RAM beside the arena"
+    text = f"{known['constants_read_bytes']:,} B of constants read for a token; "
+    text += f"{known['table_bytes']:,} B of tables in flash, {known['ram_bytes']:,} B of RAM beside the arena"
     return [("text", f"{known['tokens']:,} tokens{places}; {text}")]
 
 
