@@ -46,7 +46,7 @@ BUDGETS = {
     "extensions/learned": 700,
     "extensions/quantization": 1860,  # weights rounded to the results of layers; int4; int8 beside int16; NaN
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
-    "extensions/text": 965,  # tokenizers and their faults, roles of inputs, options, the judge of a text
+    "extensions/text": 976,  # tokenizers and their faults, roles of inputs, options, the judge of a text
     "extensions/training": 3740,
     "frontend": 13572,  # weights in blocks, caches written in place and in parts
     "ir": 1003,  # loaded constants, moves, remainders, what continues a state, its place, shared arrays
