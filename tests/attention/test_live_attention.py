@@ -112,6 +112,53 @@ def test_masks_of_a_position(mask: tuple[onnx.NodeProto, ...], first: Bound, tmp
     reports.verified(path, inputs=files)
 
 
+def _onnx_attention(folder: Path, flat: bool, outputs: str = "y", **attributes: Any) -> Path:
+    """Attention of opset 23 with a mask of the position; two heads share keys. `flat`: of three dimensions."""
+    count = {"q_num_heads": HEADS, "kv_num_heads": 2} if flat else {}
+    shapes = [(1, HEADS * DEPTH), (ROWS, 2 * DEPTH)] if flat else [(HEADS, 1, DEPTH), (2, ROWS, DEPTH)]
+    floats = dict(zip("qkv", ((1, *it) for it in (shapes[0], shapes[1], shapes[1])), strict=True))
+    model = build(
+        [
+            node("LessOrEqual", "places position", "seen"),
+            node("Attention", "q k v seen", outputs, **count, **attributes),
+        ],
+        {
+            **{name: np.zeros(it, np.float32) for name, it in floats.items()},
+            "position": np.zeros((1,), np.int64),
+        },
+        [outputs.split()[-1]],
+        {"places": np.arange(ROWS).reshape(1, ROWS)},
+        opset=23,
+    )
+    return save(model, folder)
+
+
+@pytest.mark.parametrize("flat", [False, True])
+def test_the_operator_of_onnx_with_a_mask_of_the_position(flat: bool, tmp_path: Path) -> None:
+    path = _onnx_attention(tmp_path, flat)
+    (op,) = _attends(path)
+    assert (op.heads, op.count) == (HEADS, ROWS) and op.scale == pytest.approx(DEPTH**-0.5)
+    assert (op.first, op.end) == (Bound(0, 0), Bound(1, 1))
+    rng, files = np.random.default_rng(0), []
+    for position in (0, 2, ROWS - 1):
+        for it in onnx.load(path).graph.input[:3]:
+            shape = [each.dim_value for each in it.type.tensor_type.shape.dim]
+            files.append(tmp_path / f"{it.name}{position}.npy")
+            np.save(files[-1], rng.standard_normal(shape).astype(np.float32))
+        files.append(tmp_path / f"p{position}.npy")
+        np.save(files[-1], np.array([position]))
+    reports.verified(path, inputs=files)
+
+
+@pytest.mark.parametrize(
+    ("outputs", "attributes"),
+    [("y", {"softcap": 5.0}), ("y - - z", {"qk_matmul_output_mode": 3})],
+    ids=["bent scores", "weights that others read"],
+)
+def test_other_forms_of_the_operator_stay(outputs: str, attributes: dict[str, Any], tmp_path: Path) -> None:
+    assert _attends(_onnx_attention(tmp_path, False, outputs, **attributes)) == []
+
+
 @pytest.mark.parametrize(
     "mask",
     [

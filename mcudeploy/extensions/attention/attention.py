@@ -50,8 +50,9 @@ class _Live:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Scores:
-    """Scores of the rows: the product of two values, the factor of them, and the rows that are live."""
+    """Scores of the rows: the product of two values, its shape and factor, and the rows that are live."""
 
+    shape: tuple[int, ...]
     query: str
     keys: str
     scale: float
@@ -80,15 +81,14 @@ class _Attention:
         """The node in place of the product of a softmax with values; None if there is none."""
         shape = self._shape(softmax.inputs[0]) if softmax.op == "Softmax" and not softmax.domain else ()
         last = softmax.attributes.get("axis", -1) in (-1, len(shape) - 1)
-        (mix, *others) = self._readers.get(softmax.output, [softmax])
-        if not last or len(shape) < 2 or not 1 < shape[-1] <= _MOST_ROWS or others:
+        if not last or len(shape) < 2 or not 1 < shape[-1] <= _MOST_ROWS:
             return None
-        if mix.op != "MatMul" or mix.domain or mix.inputs[0] != softmax.output:
+        scores = self._scores(softmax.inputs[0], shape)
+        mix = None if scores is None else self._mix(softmax.output, shape, scores)
+        if scores is None or mix is None:
             return None
-        scores = None if softmax.output in self._kept else self._scores(softmax.inputs[0], shape)
-        if scores is None or self._shape(scores.query)[:-1] != shape[:-1]:
-            return None
-        query, factor = self._scaled(scores.query)
+        query, factor = self._flat(scores.query)
+        shape = scores.shape
         keys, values = self._moved(scores.keys), self._moved(mix.inputs[1])
         if keys is None or values is None or values.scale != 1.0:
             return None
@@ -113,11 +113,45 @@ class _Attention:
             others = [it for it in masked.inputs if it != mask and it not in self._model.constants]
             if live is None or len(others) != 1:
                 continue
-            source, scale = self._scaled(others[0])
+            source, scale = self._flat(others[0])
             product = self._private_maker(source)
             if product is not None and product.op == "MatMul":
-                return _Scores(product.inputs[0], product.inputs[1], scale, live)
+                lines = self._shape(source)
+                if self._shape(product.inputs[0])[:-1] == lines[:-1]:
+                    return _Scores(lines, product.inputs[0], product.inputs[1], scale, live)
         return None
+
+    def _mix(self, weights: str, shape: tuple[int, ...], scores: _Scores) -> Node | None:
+        """The product of the weights of a softmax with values. A factor may be 1 for live rows, as that of
+        ONNX's Attention, which clears the weights of a query without live rows.
+        """
+        for _ in range(_MOST_NODES):
+            readers = [] if weights in self._kept else self._readers.get(weights, [])
+            if len(readers) != 1 or readers[0].domain:
+                return None
+            (reader,) = readers
+            if reader.op == "MatMul":
+                fits = reader.inputs[0] == weights and self._shape(weights) == scores.shape
+                return reader if fits else None
+            factors = [it for it in reader.inputs if it != weights]
+            if reader.op == "Mul" and len(factors) == 1 and self._shape(weights) == shape:
+                if self._live_of(factors[0], shape, True) != scores.live:
+                    return None
+            elif reader.op != "Reshape" or self._shape(reader.output)[-1:] != shape[-1:]:
+                return None
+            weights = reader.output
+        return None
+
+    def _flat(self, name: str) -> tuple[str, float]:
+        """The value in lines of the same length that scalar constants multiply, and their product."""
+        width = self._shape(name)[-1:]
+        name, factor = self._scaled(name)
+        while (node := self._private_maker(name)) and node.op == "Reshape":
+            if self._shape(node.inputs[0])[-1:] != width:
+                break
+            name, own = self._scaled(node.inputs[0])
+            factor *= own
+        return name, factor
 
     def _private_maker(self, name: str) -> Node | None:
         """The node of ONNX that makes a value, if one node alone reads it."""
