@@ -113,7 +113,7 @@ def test_masks_of_a_position(mask: tuple[onnx.NodeProto, ...], first: Bound, tmp
 
 
 def _onnx_attention(folder: Path, flat: bool, outputs: str = "y", **attributes: Any) -> Path:
-    """Attention of opset 23 with a mask of the position; two heads share keys. `flat`: of three dimensions."""
+    """Attention of opset 23 with a mask of the position; two heads share keys. `flat`: of 3 dimensions."""
     count = {"q_num_heads": HEADS, "kv_num_heads": 2} if flat else {}
     shapes = [(1, HEADS * DEPTH), (ROWS, 2 * DEPTH)] if flat else [(HEADS, 1, DEPTH), (2, ROWS, DEPTH)]
     floats = dict(zip("qkv", ((1, *it) for it in (shapes[0], shapes[1], shapes[1])), strict=True))
@@ -126,7 +126,7 @@ def _onnx_attention(folder: Path, flat: bool, outputs: str = "y", **attributes: 
             **{name: np.zeros(it, np.float32) for name, it in floats.items()},
             "position": np.zeros((1,), np.int64),
         },
-        [outputs.split()[-1]],
+        [outputs.rsplit(maxsplit=1)[-1]],
         {"places": np.arange(ROWS).reshape(1, ROWS)},
         opset=23,
     )
