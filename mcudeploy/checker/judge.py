@@ -13,9 +13,9 @@ from mcudeploy.boards.board import Board, Unit
 from mcudeploy.checker.owners import PlanFaultError, Shapes, transfer_text
 from mcudeploy.checker.races import require_no_races
 from mcudeploy.checker.replay import replay
-from mcudeploy.ir.engine import CPU
+from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.parameter_table import PARAMETER_ALIGNMENT
-from mcudeploy.ir.plan import Plan, Residence, Run, Transfer, constants_name
+from mcudeploy.ir.plan import Pieces, Plan, Residence, Run, Transfer, constants_name
 
 __all__ = ["PlanFaultError", "check"]
 
@@ -101,7 +101,8 @@ def _require_parameters(plan: Plan, board: Board) -> None:
 
 
 def _require_constants(plan: Plan, board: Board) -> None:
-    """Check the places of loaded constants, and that one transfer loads those of each operator with a step.
+    """Check the places of loaded constants, and that one transfer loads those of each operator with a step,
+    or its only step the pieces.
 
     Raises PlanFaultError.
     """
@@ -115,18 +116,35 @@ def _require_constants(plan: Plan, board: Board) -> None:
         label, place = constants_name(name), it.place
         if name not in run or name in plan.parameters.operators:
             raise PlanFaultError(f"{label}: no step reads them in flash")
-        if loads.count(label) != 1:
-            raise PlanFaultError(f"{label} have {loads.count(label)} transfers, not one")
-        if it.home < end or it.home % PARAMETER_ALIGNMENT:
+        if loads.count(label) != (it.pieces is None):
+            wanted = "one" if it.pieces is None else "pieces alone"
+            raise PlanFaultError(f"{label} have {loads.count(label)} transfers, not {wanted}")
+        if it.pieces is not None:
+            _require_pieces(plan, board, name, it.pieces)
+        elif it.home < end or it.home % PARAMETER_ALIGNMENT:
             raise PlanFaultError(f"{label} at {it.home} in flash are misaligned, or overlap others at {end}")
-        end = it.home + it.size_bytes
+        else:
+            end = it.home + it.size_bytes
         line = board.cache_line_of(place.memory)
-        through = 1 if _engine_of(plan, label) == CPU else line
+        through = 1 if it.pieces is None and _engine_of(plan, label) == CPU else line
         alignment = lcm(PARAMETER_ALIGNMENT, board.memory(place.memory).alignment, through)
         _require_times(label, [place], max(len(plan.schedule.steps), 1))
         _require_place(plan, place, it.size_bytes, alignment, label)
         if it.size_bytes % through:
             raise PlanFaultError(f"{label} end within a line of the cache, {it.size_bytes} bytes of {line}")
+
+
+def _require_pieces(plan: Plan, board: Board, name: str, pieces: Pieces) -> None:
+    """Raises PlanFaultError unless an engine brings the pieces, which are the channels of one vector."""
+    memories = {FLASH, plan.layout.constants[name].place.memory}
+    link = next((it for it in board.links if it.engine == pieces.engine), None)
+    label = f"{name}, {pieces.count} pieces of {pieces.channels} channels"
+    if link is None or not memories <= set(link.memories):
+        raise PlanFaultError(f"{label}: {pieces.engine} does not join {' and '.join(sorted(memories))}")
+    operator = next(it for it in plan.graph.operators if it.name == name)
+    shape = plan.graph.tensors[operator.output].shape
+    if shape[:2] != (1, 1) or not 0 <= pieces.count * pieces.channels - shape[2] < pieces.channels < shape[2]:
+        raise PlanFaultError(f"{label}: these are not a vector of {shape}")
 
 
 def _engine_of(plan: Plan, label: str) -> str:

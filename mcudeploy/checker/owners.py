@@ -91,7 +91,8 @@ class Owners:
         self._next = 0
         self._sent: dict[int, int] = {}
         self._targets = {(each.tensor, each.block, each.to) for each in plan.layout.transfers}
-        self._loaded = {constants_name(name): it for name, it in plan.layout.constants.items()}
+        constants = plan.layout.constants.items()
+        self._loaded = {constants_name(name): it for name, it in constants if it.pieces is None}
         homes = (it.home + it.size_bytes for it in self._loaded.values())
         self._bytes[FLASH] = np.full(max(homes, default=0), _NOBODY, np.int32)
         for name in self._loaded:
@@ -239,14 +240,20 @@ class Owners:
         return f"blocks {blocks[0]} to {blocks[-1]} of {tensor} in one memory"
 
     def expect_constants(self, operator: str, where: str) -> list[Span]:
-        """Return the span of an operator's loaded constants, checked to be intact; none if it loads none."""
-        name = constants_name(operator)
-        if name not in self._loaded:
+        """Return the span of an operator's loaded constants, checked to be intact; none if it loads none.
+
+        Constants in pieces come during the step: it overwrites their place as it does scratch.
+        """
+        name, constants = constants_name(operator), self._plan.layout.constants.get(operator)
+        if constants is None:
             return []
-        span = self._span(name, 0, 1)
-        if self.time not in self._loaded[name].place.life:
+        place = constants.place
+        span = Span(place.memory, Interval(place.offset, place.offset + constants.size_bytes))
+        if self.time not in place.life:
             raise PlanFaultError(f"{where}: its constants reside nowhere at step {self.time}")
-        if not self._holds(span, (name, 0, 1)):
+        if constants.pieces is not None:
+            self._cells(span)[:] = _SCRATCH
+        elif not self._holds(span, (name, 0, 1)):
             raise PlanFaultError(f"{where} needs its constants, which are not loaded yet or overwritten")
         return [span]
 

@@ -83,8 +83,8 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
         if adds and written is None:
             owners.rewrite(tensor.name)
     for constants in owners.expect_constants(operator.name, where):
-        if written is not None and constants.shares(written):
-            raise PlanFaultError(f"{where}: the output overlaps its constants at {constants.bytes}")
+        if any(constants.shares(it) for it in busy):
+            raise PlanFaultError(f"{where}: a tensor of it overlaps its constants at {constants.bytes}")
         busy.append(constants)
     owners.use_scratch(operator, block, busy, where)
     if written is not None:

@@ -15,6 +15,7 @@ from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.extension_code import kernels_in
 from mcudeploy.common.resources import resource_dir
 from mcudeploy.extension import foreign_extensions
+from mcudeploy.ops.move.constant_pieces import STREAM
 
 ON_UNIT = "on_unit"
 """The kernel that passes its rows to another compute unit: an operator's own kernel runs there."""
@@ -29,7 +30,7 @@ STREAMS = "run_streams_npu"
 """The kernel of the tape's record that runs the joined command streams of a unit beside the core."""
 UNIT_SUFFIX = "_npu"
 """The end of the names of kernels that give a unit beside the core its commands."""
-OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES, STREAMS})
+OF_THE_TAPE = frozenset({ON_UNIT, MOVE, START, AWAIT, RUN_CORES, STREAMS, STREAM})
 """All kernels that compute nothing."""
 PARAMETERS = "mcud_parameter_table"
 """The file that saves and loads the parameters of replaceable operators."""

@@ -59,6 +59,7 @@ from mcudeploy.ir.graph import Hop
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.operator_facts import facts_hash, operator_facts
 from mcudeploy.ir.plan import Plan, Run, Transfer, Wait
+from mcudeploy.ops.move.constant_pieces import STREAM
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.place.solve import base_alignments
@@ -168,7 +169,7 @@ class Program:
     @property
     def loads_constants(self) -> bool:
         """Whether transfers load constants from flash."""
-        return any(it.old.memory == FLASH for it in self.moves)
+        return STREAM in self.kernels or any(it.old.memory == FLASH for it in self.moves)
 
     @property
     def states_bytes(self) -> int:
@@ -289,7 +290,7 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
     schedule = ProgramSchedule.of(view, kind)
     handed = handed_over(plan, board)
     constants = ConstantPool(prefix, plan.parameters, _loaded_places(view))
-    if plan.layout.constants:
+    if len(plan.layout.constants) > len(view.piece_loads):
         constants.shared(LOADED, _loaded_table(view), ARENA_GRAIN_BYTES)
     offsets = OffsetTable(board.offset_unit)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
@@ -338,14 +339,20 @@ def _loaded_places(view: PlanView) -> dict[tuple[str, str], str]:
     return {
         (name, parameter): f"arena_{it.place.memory}.bytes + {it.place.offset + offset}"
         for name, it in view.plan.layout.constants.items()
+        if it.pieces is None
         for parameter, offset in ConstantBlock.of(view.calls[name]).offsets.items()
+    } | {
+        key: place
+        for name, pieces in view.piece_loads.items()
+        for key, place in pieces.places(name, view.plan.layout.constants[name]).items()
     }
 
 
 def _loaded_table(view: PlanView) -> NDArray[np.uint32]:
     """Return the words of all constants that are loaded, each operator's at its home."""
-    table = bytearray(max(it.home + it.size_bytes for it in view.plan.layout.constants.values()))
-    for name, it in view.plan.layout.constants.items():
+    whole = {name: it for name, it in view.plan.layout.constants.items() if it.pieces is None}
+    table = bytearray(max(it.home + it.size_bytes for it in whole.values()))
+    for name, it in whole.items():
         table[it.home : it.home + it.size_bytes] = ConstantBlock.of(view.calls[name]).content(it.size_bytes)
     return np.frombuffer(bytes(table), np.uint32)
 

@@ -23,7 +23,8 @@ from mcudeploy.codegen.texts import (
 )
 from mcudeploy.common.text import count_text
 from mcudeploy.ir.engine import CPU
-from mcudeploy.ir.opdef import UNIT_ALIGNMENT
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT, KernelCall
+from mcudeploy.ops.move.constant_pieces import STREAM
 from mcudeploy.planner.place.states_first import state_tensors
 from mcudeploy.planner.tape.core_tables import PartRecord
 from mcudeploy.planner.tape.joined_streams import CONSTANTS
@@ -55,7 +56,11 @@ class Records:
         `handed`: the other units that run operators, by operator; `engines`: the numbers of engines.
         """
         tape = schedule.tape
-        steps = [_operator_text(schedule, it, constants, handed) for it in range(len(schedule.records))]
+        view, calls = schedule.view, dict(schedule.calls)
+        for name, loaded, pieces in view.plan.layout.in_pieces():
+            calls[name] = view.piece_loads[name].streaming(name, loaded, engines[pieces.engine])
+        numbered = range(len(schedule.records))
+        steps = [_operator_text(schedule, it, calls, constants, handed) for it in numbered]
         tensors = offsets.tensors_of(tape, schedule.stored)
         numbers = itertools.count(len(steps))
         moves = [_moves_text(it, offsets, engines[it.engine], next(numbers)) for it in tape.moves]
@@ -73,7 +78,9 @@ class Records:
         """The kernels that the records call."""
         stages = {stage.kernel for step in self.steps for stage in step.stages}
         copies = {it.kernel for it in self.moves} | {it.kernel for it in self.waits}
-        return {it.kernel for it in self.steps} | stages | copies | ({STREAMS} if self.streams else set())
+        own = {it.kernel for it in self.steps}
+        engine = {START, AWAIT} if STREAM in own else set()
+        return own | stages | copies | engine | ({STREAMS} if self.streams else set())
 
     @property
     def step_tensors(self) -> list[TensorText]:
@@ -189,12 +196,16 @@ def _streams_text(schedule: ProgramSchedule, offsets: OffsetTable, constants: Co
 
 
 def _operator_text(
-    schedule: ProgramSchedule, number: int, constants: ConstantPool, handed: Mapping[str, int]
+    schedule: ProgramSchedule,
+    number: int,
+    calls: Mapping[str, KernelCall],
+    constants: ConstantPool,
+    handed: Mapping[str, int],
 ) -> OperatorText:
     tape, plan, at = schedule.tape, schedule.view.plan, schedule.records[number]
     record = tape.records[at]
     operator = plan.graph.operators[record.operator]
-    call = schedule.calls[operator.name]
+    call = calls[operator.name]
     params = params_lines(operator.name, call, constants)
     touched = [_stored_symbol(tape, *each) for each in record.touched]
     count = len(operator.inputs)

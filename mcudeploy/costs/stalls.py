@@ -9,10 +9,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from mcudeploy.boards.board import Board
+from mcudeploy.boards.facts import Link, Memory
 from mcudeploy.costs.tiles import FREE, CopyCost
 from mcudeploy.costs.timeline import Clock
-from mcudeploy.ir.engine import CPU
-from mcudeploy.ir.plan import Layout, Stalls, Step, Wait, sequence
+from mcudeploy.ir.engine import CPU, FLASH
+from mcudeploy.ir.plan import Layout, Pieces, Stalls, Step, Wait, sequence
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.traffic import Access
 
@@ -50,7 +51,14 @@ def stalls(
     time, copies, waits = 0, 0.0, 0.0
     for entry in sequence(steps, layout):
         if isinstance(entry, Step):
-            core.run(direct[time] + (pace.steps[time] if pace.steps else 0.0))
+            ticks = direct[time] + (pace.steps[time] if pace.steps else 0.0)
+            loaded = layout.constants.get(tiled.graph.operators[entry.operator].name)
+            if loaded is not None and loaded.pieces is not None:
+                link, engine = engines[loaded.pieces.engine]
+                way = link, memories[FLASH], memories[loaded.place.memory]
+                waits += run_in_pieces((core, engine), loaded.pieces, way, ticks)
+            else:
+                core.run(ticks)
             time += 1
         elif isinstance(entry, Wait):
             waits += core.wait(ends[entry.transfer])
@@ -67,6 +75,26 @@ def stalls(
                 link, engine = engines[entry.engine]
                 ends.append(engine.run(link.cycles(size, source, target), issued=core.now))
     return Stalls(sum(direct), copies, waits, forced)
+
+
+def run_in_pieces(
+    clocks: tuple[Clock, Clock], pieces: Pieces, way: tuple[Link, Memory, Memory], ticks: float
+) -> float:
+    """Run a step of these ticks whose constants come in pieces; return the ticks that it waits for them.
+
+    `clocks`: of the core and the engine; `way`: the engine, flash and the memory of the arena.
+    """
+    core, engine = clocks
+    link, *ends = way
+    load = link.cycles(-(-pieces.total_bytes // pieces.count), *ends)
+    load += (pieces.arrays - 1) * link.cycles(0, *ends)
+    waits, end = 0.0, engine.run(load, issued=core.now)
+    for piece in range(pieces.count):
+        following = engine.run(load, issued=core.now) if piece + 1 < pieces.count else end
+        waits += core.wait(end)
+        core.run(ticks / pieces.count)
+        end = following
+    return waits
 
 
 def _slow_ios(tiled: TiledGraph, board: Board) -> set[str]:

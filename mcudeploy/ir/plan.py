@@ -129,16 +129,33 @@ def constants_name(operator: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
+class Pieces:
+    """Constants that the operator's only step loads itself: it computes with a piece while the next arrives.
+
+    `engine` copies them. A piece has the constants of `channels` output channels, the last one of the rest:
+    a transfer for each of `arrays` arrays. `total_bytes`: of all pieces.
+    """
+
+    engine: str
+    channels: int
+    count: int
+    arrays: int
+    total_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
 class LoadedConstants:
     """The constants of an operator, which a transfer loads from flash into an arena before they are used.
 
     `home`: their offset in the table of loaded constants, in bytes. `place`: where kernels read them, from
-    the step before which the transfer begins to the operator's last one.
+    the step before which the transfer begins to the operator's last one. Constants in pieces are not in the
+    table. Their place has room for two pieces, one in each half.
     """
 
     size_bytes: int
     home: int
     place: Residence
+    pieces: Pieces | None = None
 
     @property
     def home_place(self) -> Residence:
@@ -176,6 +193,12 @@ class Layout:
     def begin(self, transfer: Transfer) -> int:
         """Return the step before which a transfer begins."""
         return self.way(transfer)[1].life.lo
+
+    def in_pieces(self) -> Iterator[tuple[str, LoadedConstants, Pieces]]:
+        """Yield the operators that load their constants in pieces."""
+        for name, loaded in self.constants.items():
+            if loaded.pieces is not None:
+                yield name, loaded, loaded.pieces
 
     def loaded_by(self, transfer: Transfer) -> LoadedConstants | None:
         """Return the constants that a transfer loads; None if it moves a block of a tensor."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
+from mcudeploy.ir.engine import FLASH
 from mcudeploy.ir.plan import Measurement, Plan, Sync, WorkSlice
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.tiling.traffic import by_core
@@ -28,6 +29,11 @@ def transfers(view: PlanView, measured: Measurement | None) -> JsonObject:
             counts[way] += 1
             sizes[way] += view.tiled.moved_bytes(plan.layout, transfer)
             engines[transfer.engine] += 1
+    for _, loaded, pieces in plan.layout.in_pieces():
+        way = f"{FLASH} to {loaded.place.memory}"
+        counts[way] += pieces.count * pieces.arrays
+        sizes[way] += pieces.total_bytes
+        engines[pieces.engine] += pieces.count * pieces.arrays
     stalls, latency = plan.estimate.stalls, _latency(plan, measured)
     return {
         "count": counts.total(),

@@ -9,7 +9,7 @@ sizes are those of a model of 260,000 parameters that tells stories, unless othe
 from __future__ import annotations
 
 import argparse
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -186,10 +186,10 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("path", type=Path)
     parser.add_argument("--cache", choices=get_args(Cache), default="scatter")
-    parser.add_argument("--context", type=int, default=Sizes.context)
-    parser.add_argument("--layers", type=int, default=Sizes.layers)
+    for size in fields(Sizes):
+        parser.add_argument(f"--{size.name}", type=int, default=size.default)
     arguments = parser.parse_args()
-    sizes = Sizes(context=arguments.context, layers=arguments.layers)
+    sizes = Sizes(**{size.name: getattr(arguments, size.name) for size in fields(Sizes)})
     model = decoder(sizes, arguments.cache)
     save(model, arguments.path.parent, arguments.path.stem)
     tokens = np.random.default_rng(1).integers(0, sizes.vocabulary, (sizes.context, 1, 1))

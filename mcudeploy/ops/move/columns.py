@@ -26,11 +26,11 @@ _BY_EIGHTS = frozenset({"conv2d_s8_1x1_dual"})
 """Kernels whose records have eight output channels."""
 BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1", "conv2d_f32_1x1_s8w"}
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
-_BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w"}
+_BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w", "dense_f32_blocks"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""
 _UNPADDED = frozenset({"conv2d_s8_full", "conv2d_s8_1x1_direct"})
 """Kernels whose last channels have records of one channel."""
-_BLOCKED = ("packed_weights", "weights", "scale", "bias")
+_BLOCKED = ("packed_weights", "weights", "scale", "zero", "bias")
 
 
 def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
@@ -64,14 +64,14 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
     """The parameters for output channels from a multiple of four, or of a record's, onwards."""
     block = PAIR if call.once in _BY_PAIRS else EIGHT if call.once in _BY_EIGHTS else FOUR
-    count = "dims.output_channels" if call.once in BY_PIXELS else "output_channels"
+    count = next(name for name in ("dims.output_channels", "output_channels") if name in call.params)
     stored = _whole(call, count) if call.once in _UNPADDED else padded(_whole(call, count), block)
     params = dict(call.params) | {count: len(channels)}
     for name in _BLOCKED:
         array = call.params.get(name)
         if array is not None:
             assert isinstance(array, np.ndarray)
-            params[name] = ArrayPointer(array, channels.lo * (array.size // stored))
+            params[name] = ArrayPointer(array, channels.lo * array.size // stored)
     return params
 
 

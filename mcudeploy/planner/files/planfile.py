@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict, astuple, replace
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, Literal
@@ -24,6 +24,7 @@ from mcudeploy.ir.plan import (
     Function,
     Layout,
     LoadedConstants,
+    Pieces,
     Plan,
     Residence,
     Residences,
@@ -55,6 +56,8 @@ _Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
 
 _Constants = tuple[Rows, Offset, _Residence]
 """The bytes of an operator's loaded constants, their home in the table, and their residence in an arena."""
+_Pieces = tuple[str, Rows, Rows, Rows, Rows]
+"""Their engine, the channels of a piece, and the numbers of pieces, of arrays and of bytes."""
 
 
 class SplitEntry(FileModel):
@@ -99,6 +102,7 @@ class PlanFile(FileModel):
     arenas: dict[str, Offset]
     lanes: list[list[EntryModel]]
     constants: dict[str, _Constants] | None = None
+    pieces: dict[str, _Pieces] | None = None
 
     @property
     def form(self) -> Rewrites:
@@ -153,6 +157,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
         arenas=dict(plan.layout.arenas),
         lanes=[[lane_entry(each) for each in lane] for lane in plan.lanes],
         constants={name: _constants_entry(it) for name, it in plan.layout.constants.items()} or None,
+        pieces={name: astuple(pieces) for name, _, pieces in plan.layout.in_pieces()} or None,
     )
     return json.dumps(content.model_dump(exclude_none=True), indent=1) + "\n"
 
@@ -250,6 +255,7 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
         raise no_plan(path, error) from error
     tiled = TiledGraph(flow, content.block_rows, content.leads)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
+    pieces = {name: Pieces(*each) for name, each in (content.pieces or {}).items()}
     layout = Layout(
         residences(content.blocks),
         residences(content.scratch),
@@ -257,7 +263,12 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
         "feasible",
         tuple(Transfer(*transfer) for transfer in content.transfers),
         {
-            name: LoadedConstants(size, home, Residence(Interval(lo, hi), memory, offset))
+            name: LoadedConstants(
+                size,
+                home,
+                Residence(Interval(lo, hi), memory, offset),
+                pieces.get(name),
+            )
             for name, (size, home, (lo, hi, memory, offset)) in (content.constants or {}).items()
         },
     )

@@ -11,8 +11,10 @@ from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.common.errors import ConfigError, FitError, ModelError
 from mcudeploy.ir.constant_block import ConstantBlock, is_loadable
-from mcudeploy.ir.graph import KeptRows
-from mcudeploy.ir.plan import Plan, Run, WorkSlice
+from mcudeploy.ir.graph import Graph, KeptRows
+from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.plan import LoadedConstants, Plan, Run, WorkSlice
+from mcudeploy.ops.move.constant_pieces import PieceLoads, channels_unit
 from mcudeploy.planner.cores.functions import Assignment, assign
 from mcudeploy.planner.cores.parts import WorkSharing
 from mcudeploy.planner.files import planfile
@@ -79,11 +81,23 @@ def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     _require_columns(plan, plan_model, path)
     for name, it in plan.layout.constants.items():
         call = plan_model.calls.get(name)
-        if call is None or not is_loadable(call) or it.size_bytes < ConstantBlock.of(call).size_bytes:
+        if call is None or not is_loadable(call) or not _has_constants(plan_model.graph, name, call, it):
             raise planfile.no_plan(path, f"it loads other constants than those of {name}")
     for name in plan.layout.arenas:
         board.memory(name)  # raises an error if the board has no such memory
     return StoredPlan(model, plan_model, plan)
+
+
+def _has_constants(graph: Graph, name: str, call: KernelCall, loaded: LoadedConstants) -> bool:
+    """Return whether a place has room for the constants of a call, and its pieces are those of the call."""
+    if loaded.pieces is None:
+        return loaded.size_bytes >= ConstantBlock.of(call).size_bytes
+    output = next(graph.tensors[it.output] for it in graph.operators if it.name == name)
+    unit, channels = channels_unit(call, output), loaded.pieces.channels
+    if unit == 0 or channels % unit or not 0 < channels < output.shape[2]:
+        return False
+    loads = PieceLoads.of(call, output, channels)
+    return loads.pieces(loaded.pieces.engine) == loaded.pieces and loaded.size_bytes >= 2 * loads.half_bytes
 
 
 def _with_rows(model: Model, keeping: Mapping[str, KeptRows], path: Path) -> Model:

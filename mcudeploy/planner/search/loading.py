@@ -2,7 +2,8 @@
 
 Everything else keeps its place. Operators follow each other in the order of their first steps. Each transfer
 begins as early as its engine is free and the arena has room until the operator's last step. It is kept if the
-waits for flash that it saves are longer than the wait for it.
+waits for flash that it saves are longer than the wait for it. A step that makes a vector may load its
+constants itself, in pieces of some output channels, if there is no room for the whole, or if it waits less.
 """
 
 from __future__ import annotations
@@ -17,11 +18,14 @@ from numpy.typing import NDArray
 from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import Link, Memory
 from mcudeploy.costs.estimate import CoreCosts, estimated
+from mcudeploy.costs.stalls import run_in_pieces
 from mcudeploy.costs.tiles import CopyCost, move_price, step_ticks
+from mcudeploy.costs.timeline import Clock
 from mcudeploy.ir.constant_block import ConstantBlock, is_loadable
 from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.plan import Layout, LoadedConstants, Plan, Residence, Transfer, constants_name
+from mcudeploy.ir.plan import Layout, LoadedConstants, Pieces, Plan, Residence, Transfer, constants_name
+from mcudeploy.ops.move.constant_pieces import PieceLoads, channels_unit
 from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
@@ -38,6 +42,9 @@ _LEAST_SHARE = 0.0005
 
 _QUEUE = 8
 """The most transfers that wait for the engine or are under way: a driver's queue has room for as many."""
+
+_MOST_PIECE_BYTES = 8192
+"""The most bytes of a piece: larger ones have fewer transfers, but two of them need room in the arena."""
 
 _TRIALS = 40
 """The most operators that are left out on trial."""
@@ -119,22 +126,38 @@ def _capacity(plan: Plan, board: Board, target: _Destination, ram_limit: int | N
 
 @dataclass(frozen=True, slots=True)
 class _Loadable:
-    """An operator with its steps, the bytes of its constants, and the ticks that it waits for flash."""
+    """An operator with its steps, the bytes of its constants, and the ticks that it waits for flash.
+
+    `pieces`: those in which its step can load them, in a place of `pieces_bytes`.
+    """
 
     operator: str
     steps: tuple[int, ...]
     size_bytes: int
     saved: float
+    pieces: Pieces | None = None
+    pieces_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Load:
-    """Constants that are loaded from step `life.lo` on, to an offset; `wait`: ticks of the core for it."""
+    """Constants that are loaded from step `life.lo` on, to an offset.
+
+    `wait`: ticks of the core for it; `calls`: those of starts and waits; `end`: when its engine is free.
+    """
 
     what: _Loadable
     life: Interval
     offset: int
     wait: float
+    calls: float
+    end: float
+    pieces: Pieces | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes of its place."""
+        return self.what.size_bytes if self.pieces is None else self.what.pieces_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,7 +198,9 @@ class _Loading:
                 size = align_up(ConstantBlock.of(model.calls[name]).size_bytes, target.alignment)
                 loadable.append(_Loadable(name, tuple(own), size, saved))
         taken = np.array(list(_taken(plan, tiled, model, target.memory.name)), np.int64).reshape(-1, 4)
-        return cls(plan, target, capacity, move_price(sources[0]), bare, waits, taken, tuple(loadable))
+        price = move_price(sources[0])
+        loadable = [_in_pieces(it, model, target, price) for it in loadable]
+        return cls(plan, target, capacity, price, bare, waits, taken, tuple(loadable))
 
     def best(self) -> list[_Load]:
         """Return the loads with the least time in total, some operators left out on trial."""
@@ -192,43 +217,75 @@ class _Loading:
     def _placed(self, left_out: Collection[str]) -> tuple[float, list[_Load]]:
         """Return the time of all steps with loads, and the loads in the order of their transfers."""
         steps = self.ticks + self.waits
-        taken, loads, ends = self.taken, list[_Load](), list[float]()
+        taken, loads = self.taken, list[_Load]()
         least = _LEAST_SHARE * steps.sum()
         for each in self.loadable:
             if each.operator in left_out:
                 continue
             starts = np.concatenate(([0.0], np.cumsum(steps)))
-            place = self._begin(each, taken, starts, ends)
-            if place is None:
+            possible = self._whole(each, taken, starts, loads), self._pieces(each, taken, starts, loads)
+            load = min((it for it in possible if it), key=lambda it: it.wait + it.calls, default=None)
+            if load is None or each.saved - load.wait - load.calls <= least:
                 continue
-            begin, offset = place
-            cost = self.target.copy_ticks(each.size_bytes, self.price)
-            end = max([starts[begin], *ends[-1:]]) + cost
-            wait = cost if self.target.link is None else max(0.0, end - starts[each.steps[0]])
-            calls = 0.0 if self.target.link is None else 2 * self.price.move
-            if each.saved - wait - calls <= least:
-                continue
-            ends.append(end)
-            life = Interval(begin, each.steps[-1] + 1)
-            loads.append(_Load(each, life, offset, wait))
+            loads.append(load)
             steps[list(each.steps)] -= self.waits[list(each.steps)]
-            steps[each.steps[0]] += wait + calls
-            row = (life.lo, life.hi, offset, offset + each.size_bytes)
+            steps[each.steps[0]] += load.wait + load.calls
+            row = (load.life.lo, load.life.hi, load.offset, load.offset + load.size_bytes)
             taken = np.vstack([taken, np.array([row], np.int64)])
         return float(steps.sum()), loads
+
+    def _whole(
+        self,
+        each: _Loadable,
+        taken: NDArray[np.int64],
+        starts: NDArray[np.float64],
+        loads: Sequence[_Load],
+    ) -> _Load | None:
+        """Return the earliest load of all constants at once; None without room. `loads`: those before it."""
+        place = self._begin(each, taken, starts, loads)
+        if place is None:
+            return None
+        begin, offset = place
+        cost = self.target.copy_ticks(each.size_bytes, self.price)
+        end = max([starts[begin], *(it.end for it in loads[-1:])]) + cost
+        wait = cost if self.target.link is None else max(0.0, end - starts[each.steps[0]])
+        calls = 0.0 if self.target.link is None else 2 * self.price.move
+        return _Load(each, Interval(begin, each.steps[-1] + 1), offset, wait, calls, end)
+
+    def _pieces(
+        self,
+        each: _Loadable,
+        taken: NDArray[np.int64],
+        starts: NDArray[np.float64],
+        loads: Sequence[_Load],
+    ) -> _Load | None:
+        """Return the load in pieces; None without room."""
+        pieces, link, first = each.pieces, self.target.link, each.steps[0]
+        if pieces is None or link is None:
+            return None
+        life = Interval(first, first + 1)
+        offset = self._offset(each.pieces_bytes, taken, life)
+        if offset is None:
+            return None
+        core, engine = Clock(starts[first]), Clock(max((it.end for it in loads), default=0.0))
+        way = link, self.target.flash, self.target.memory
+        wait = run_in_pieces((core, engine), pieces, way, float(self.ticks[first]))
+        calls = 2 * self.price.move * pieces.count * pieces.arrays
+        return _Load(each, life, offset, wait, calls, engine.now, pieces)
 
     def _begin(
         self,
         each: _Loadable,
         taken: NDArray[np.int64],
         starts: NDArray[np.float64],
-        ends: Sequence[float],
+        loads: Sequence[_Load],
     ) -> tuple[int, int] | None:
         """Return the earliest step before which its transfer may begin, and an offset; None without room.
 
-        `ends`: of the transfers before it.
+        `loads`: those before it.
         """
         first, end = each.steps[0], each.steps[-1] + 1
+        ends = [it.end for it in loads]
         offset = self._offset(each.size_bytes, taken, Interval(first, end))
         if offset is None:
             return None
@@ -236,6 +293,8 @@ class _Loading:
         lo = max(0, int(np.searchsorted(starts, max(ends, default=0.0), side="right")) - 1)
         if len(ends) >= _QUEUE:
             lo = max(lo, int(np.searchsorted(starts, ends[-_QUEUE])))
+        # Before a step that loads pieces, it would delay them.
+        lo = max(lo, *(it.life.hi for it in loads if it.pieces is not None), 0)
         lo, hi = (first, first) if self.target.link is None else (min(lo, first), first)
         while lo < hi:
             middle = (lo + hi) // 2
@@ -264,6 +323,9 @@ class _Loading:
         for load in loads:
             each = load.what
             place = Residence(load.life, name, load.offset)
+            if load.pieces is not None:
+                constants[each.operator] = LoadedConstants(load.size_bytes, 0, place, load.pieces)
+                continue
             constants[each.operator] = LoadedConstants(each.size_bytes, home, place)
             home += each.size_bytes
             end = load.life.lo if self.target.link is None else each.steps[0]
@@ -273,6 +335,27 @@ class _Loading:
         size = max(layout.arenas[name], *(align_up(end, ARENA_GRAIN_BYTES) for end in ends))
         ordered = tuple(it for _, it in sorted(transfers, key=lambda each: each[0]))
         return replace(layout, arenas={**layout.arenas, name: size}, transfers=ordered, constants=constants)
+
+
+def _in_pieces(each: _Loadable, model: Model, target: _Destination, price: CopyCost) -> _Loadable:
+    """Return an operator with the pieces in which its step can load its constants.
+
+    The transfer of a piece takes as many ticks as all starts and waits: the step waits for the first piece.
+    """
+    call = model.calls[each.operator]
+    output = next(model.graph.tensors[it.output] for it in model.graph.operators if it.name == each.operator)
+    unit = channels_unit(call, output)
+    if target.link is None or unit == 0 or len(each.steps) > 1:
+        return each
+    smallest = PieceLoads.of(call, output, unit)
+    calls = 2 * price.move * len(smallest.arrays)
+    size = min(_MOST_PIECE_BYTES, (each.size_bytes * calls / target.flash.read_cost) ** 0.5)
+    units = max(1, int(size / sum(it.piece_bytes for it in smallest.arrays)))
+    if units * unit >= output.shape[2]:
+        return each
+    loads = PieceLoads.of(call, output, units * unit)
+    size_bytes = align_up(2 * loads.half_bytes, target.alignment)
+    return replace(each, pieces=loads.pieces(target.link.engine), pieces_bytes=size_bytes)
 
 
 def _taken(plan: Plan, tiled: TiledGraph, model: Model, memory: str) -> Iterator[tuple[int, int, int, int]]:

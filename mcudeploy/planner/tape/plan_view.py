@@ -12,6 +12,7 @@ from mcudeploy.extension import added
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Entry, Plan, Residence
+from mcudeploy.ops.move.constant_pieces import PieceLoads
 from mcudeploy.planner.tape.core_tables import LaneTables
 from mcudeploy.planner.tape.joined_streams import UnitStreams
 from mcudeploy.planner.tape.tape import Tape
@@ -84,6 +85,15 @@ class PlanView:
             for step in steps:
                 yield from ((each, sum(self.work[name])) for each in step)
         yield from ((it.place, it.size_bytes) for it in self.plan.layout.constants.values())
+
+    @cached_property
+    def piece_loads(self) -> Mapping[str, PieceLoads]:
+        """The constants that steps load in pieces, by operator."""
+        outputs = {it.name: self.plan.graph.tensors[it.output] for it in self.plan.graph.operators}
+        return {
+            name: PieceLoads.of(self.calls[name], outputs[name], pieces.channels)
+            for name, _, pieces in self.plan.layout.in_pieces()
+        }
 
     @cached_property
     def tape(self) -> Tape:
