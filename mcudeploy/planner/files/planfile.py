@@ -168,6 +168,14 @@ def _constants_entry(constants: LoadedConstants) -> _Constants:
     return constants.size_bytes, constants.home, where
 
 
+def _constants_of(content: PlanFile) -> dict[str, LoadedConstants]:
+    pieces = {name: Pieces(*each) for name, each in (content.pieces or {}).items()}
+    return {
+        name: LoadedConstants(size, home, Residence(Interval(lo, hi), memory, offset), pieces.get(name))
+        for name, (size, home, (lo, hi, memory, offset)) in (content.constants or {}).items()
+    }
+
+
 def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
     """Return `optimal` if the only arena equals the peak, below which there are no offsets.
 
@@ -255,22 +263,13 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
         raise no_plan(path, error) from error
     tiled = TiledGraph(flow, content.block_rows, content.leads)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
-    pieces = {name: Pieces(*each) for name, each in (content.pieces or {}).items()}
     layout = Layout(
         residences(content.blocks),
         residences(content.scratch),
         content.arenas,
         "feasible",
         tuple(Transfer(*transfer) for transfer in content.transfers),
-        {
-            name: LoadedConstants(
-                size,
-                home,
-                Residence(Interval(lo, hi), memory, offset),
-                pieces.get(name),
-            )
-            for name, (size, home, (lo, hi, memory, offset)) in (content.constants or {}).items()
-        },
+        _constants_of(content),
     )
     predicted = estimate(tiled, schedule.steps, work, layout)
     status = _layout_status(content.arenas, predicted.peak_bytes)
