@@ -25,7 +25,7 @@ from training_cases import (
 
 from mcudeploy.extensions.attention.attend import Attend, Bound, Rows
 from mcudeploy.extensions.learned.trees import LEAF, TreeSums
-from mcudeploy.ir.graph import DType, Graph, Shape
+from mcudeploy.ir.graph import DType, Graph, Quantization, Shape
 from mcudeploy.ir.one_operator import one_operator
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.conv.affine import Affine
@@ -636,6 +636,24 @@ def _attending() -> Iterator[Graph]:
         shared = -(-heads // group)
         sizes = (1, heads * width, keys.last(shared, count), mixed.last(shared, count))
         yield _with_indices(one_operator(op, tuple((1, 1, size) for size in sizes), DType.FLOAT32))
+        scales = Rows(1, 1, 0)
+        graph = one_operator(
+            replace(op, scales=(scales, scales)),
+            tuple((1, 1, size) for size in (*sizes, count, count)),
+            DType.FLOAT32,
+        )
+        yield _with_indices(_of_int8(graph, 2, 3))
+
+
+def _of_int8(graph: Graph, *numbers: int) -> Graph:
+    """Return the graph with int8 in these inputs."""
+    of_int8 = {graph.inputs[it].tensor for it in numbers}
+    tensors = {
+        name: replace(it, dtype=DType.INT8, quantization=Quantization(1.0, 0)) if name in of_int8 else it
+        for name, it in graph.tensors.items()
+    }
+    inputs = (replace(it, dtype="int8") if it.tensor in of_int8 else it for it in graph.inputs)
+    return replace(graph, tensors=tensors, inputs=tuple(inputs))
 
 
 def _with_indices(graph: Graph) -> Graph:

@@ -19,7 +19,10 @@ _BUDGETS = "gate"
 """Tables of the file that `gate` reads."""
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
 _LISTS = frozenset(
-    ("input", "expected", "assign", "memory", "shape", "bind", "state", "replaceable", "extension")
+    (
+        *("input", "expected", "assign", "memory", "shape", "bind", "state", "int8-cache", "replaceable"),
+        "extension",
+    )
 )
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "help-all", "keep-float"),

@@ -67,8 +67,8 @@ _OPTIONS = {
         "--elf --dry-run --guards --timing --period --bounds --hardware-map --patience --trust-board"
     ),
     "Model": (
-        "--shape --bind --float-io --state --stateful --rounding --keep-constant-channels --hop "
-        "--replaceable --parameters-in --extension --trust-extension "
+        "--shape --bind --float-io --state --int8-cache --stateful --rounding --keep-constant-channels "
+        "--hop --replaceable --parameters-in --extension --trust-extension "
         "--head --features --statistics --examples --tokenizer --stop-token --token --logits --positions"
     ),
     "Training": "--loss --update --rate --weight-decay --momentum --batch --clip-norm",

@@ -20,6 +20,7 @@ from mcudeploy.extension import added
 from mcudeploy.report.wording import (
     coarse_text,
     cut_bounds_text,
+    int8_caches_text,
     litert_text,
     operators_text,
     outputs_text,
@@ -355,6 +356,7 @@ def _plan_facts(report: Values) -> list[tuple[str, str]]:
     facts += memory_facts(report)
     if report.get("state_bytes"):
         facts.append(("of it, states", f"{_bytes(report, 'state_bytes')} between runs"))
+    facts.append(("int8 caches", int8_caches_text(report)))
     facts += _parameter_facts(report)
     least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
     unproven = least is not None and report.get("order_status") == "feasible"

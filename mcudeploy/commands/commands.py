@@ -6,7 +6,7 @@ import logging
 import zipfile
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -54,6 +54,7 @@ from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.flashing import flash as write_program
 from mcudeploy.toolchain.ports import attached_by, find_port
 from mcudeploy.toolchain.project import unstarted
+from mcudeploy.verify.cache_loss import CacheLoss, cache_loss
 from mcudeploy.verify.data_faults import InputTally, infinite_warnings, run_warnings
 from mcudeploy.verify.litert import compare_with_litert, litert_installed
 from mcudeploy.verify.micro import micro_reasons, require_micro
@@ -419,7 +420,15 @@ def run_model(
     facts: dict[str, Any] = {}
     for analysis in request.analyses:
         facts |= analysis.facts(device_run.deployment, samples[0], progress)
+    if options.int8_caches:
+        facts["int8_caches"] = asdict(_cache_loss(deployment.model, samples))
     return VerifiedRun(measured, verdict, names, tally_facts, warnings, facts)
+
+
+def _cache_loss(model: Model, samples: Sequence[Sample]) -> CacheLoss:
+    """Return the loss by the int8 caches of a model in the runs of these samples."""
+    own = [{it.name: sample.inputs[it.name] for it in model.graph.own_inputs()} for sample in samples]
+    return cache_loss(model.path, model.choices, [it.name for it in model.graph.own_outputs()], own)
 
 
 def _require_suitable(graph: Graph, request: RunRequest, names: tuple[str, ...], seed: int) -> None:

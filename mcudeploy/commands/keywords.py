@@ -30,12 +30,13 @@ Named = str | Board
 
 class Reading(TypedDict, total=False):
     """Options of reading a model. `shapes` and `bind`: by input. `state`: by output, the input of the next
-    run that takes it.
+    run that takes it. `int8_cache`: names of such inputs, or patterns.
     """
 
     shapes: Mapping[str, tuple[PositiveInt, ...]]
     bind: Mapping[str, FiniteFloat]
     state: Mapping[str, str]
+    int8_cache: tuple[str, ...]
     float_io: bool
     keep_constant_channels: bool
     stateful: bool

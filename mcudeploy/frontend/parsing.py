@@ -122,8 +122,8 @@ def _content(path: Path) -> bytes:
 
 
 def _require_shapes_only(path: Path, choices: InputChoices) -> None:
-    if choices.constants or choices.states:
-        option = "--bind" if choices.constants else "--state"
+    if choices.constants or choices.states or choices.int8_caches:
+        option = "--bind" if choices.constants else "--state" if choices.states else "--int8-cache"
         raise UsageError(f"{option} is for ONNX files; {path.name} has its own constants and states")
 
 

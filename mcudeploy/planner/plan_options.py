@@ -110,6 +110,7 @@ class Options:
     shapes: tuple[tuple[str, tuple[int, ...]], ...] = ()
     constants: tuple[tuple[str, float], ...] = ()
     states: tuple[tuple[str, str], ...] = ()
+    int8_caches: tuple[str, ...] = ()
     stateful: bool = False
     rounding: Rounding | None = None
     """None for that of the file's format, if all its operators have it."""
@@ -297,6 +298,14 @@ OPTIONS = (
         named="state",
     ),
     OptionSpec(
+        "int8_caches",
+        str,
+        "Keep the rows of these states of --state as int8, with a scale for each row: caches that only "
+        "attention reads. Names of inputs, or globs such as '*'.",
+        metavar="INPUT[,INPUT...]",
+        named="int8_cache",
+    ),
+    OptionSpec(
         "stateful",
         bool,
         "Keep the states of LSTM, GRU and RNN between runs: each run continues from the previous one.",
@@ -334,5 +343,8 @@ OPTIONS = (
     ),
 )
 """Every field that an option sets."""
-READING = ("float_io", "keep_constant", "shapes", "constants", "states", "stateful", "rounding", "hop")
+READING = (
+    *("float_io", "keep_constant", "shapes", "constants", "states", "int8_caches", "stateful"),
+    *("rounding", "hop"),
+)
 """The fields that decide how a model is read."""

@@ -66,6 +66,18 @@ def cut_bounds_text(report: Values) -> str:
     return f"{least:,} B" + (f", {once:,} B if no row is computed twice" if once > least else "")
 
 
+def int8_caches_text(report: Values) -> str:
+    """Return what int8 caches cost; "" for a report without any."""
+    loss = report.get("int8_caches")
+    if not loss:
+        return ""
+    runs = f"the outputs with float32 caches, over {count_text(loss['runs'], 'run')}"
+    if loss["sqnr_db"] is None:
+        return f"no difference from {runs}"
+    worst = f"largest difference {loss['largest_difference']:.3g} of a range of {loss['range']:.3g}"
+    return f"{loss['sqnr_db']:.1f} dB beside {runs}; {worst}"
+
+
 def outputs_text(report: Values, *, resolved: bool) -> str:
     """Describe the outputs, with rounding ties resolved or not: integers by the number that differ, floats by
     the error.

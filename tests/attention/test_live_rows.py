@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from harness import graph_of, run_operator
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 from single_node import bounded, normal, seeds
 
 from mcudeploy.extensions.attention.attend import Attend, Bound, Rows
 from mcudeploy.ir.graph import DType, Tensor
+
+
+def _int8(rows: NDArray[Any], *, own: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Rows [rows, heads, values] as int8, and their scales [rows, heads or 1, 1]."""
+    sizes = np.abs(rows)
+    scales = (sizes.max(axis=2 if own else (1, 2), keepdims=True) / 127).astype(np.float32)
+    return np.round(rows / scales).astype(np.int8), scales
 
 
 @given(
@@ -21,6 +31,7 @@ from mcudeploy.ir.graph import DType, Tensor
     bounds=st.tuples(st.integers(-3, 20), st.integers(-1, 1), st.integers(0, 22), st.integers(-1, 1)),
     position=st.one_of(st.integers(-5, 25), st.sampled_from([2**31 - 1, -(2**31)])),
     scale=st.sampled_from([0.35, -0.5, 1.0]),
+    scales=st.sampled_from(["none", "of positions", "of heads"]),
     seed=seeds,
 )
 @bounded
@@ -33,26 +44,35 @@ def test_live_rows(
     bounds: tuple[int, int, int, int],
     position: int,
     scale: float,
+    scales: str,
     seed: int,
 ) -> None:
-    """Rows of heads side by side, as a queue stores them; those that are not live hold NaN."""
+    """Rows of heads side by side, as a queue stores them; those that are not live hold NaN, or large int8."""
     rng = np.random.default_rng(seed)
     heads = shared * group
     first, end = (min(max(offset + step * position, 0), count) for offset, step in (bounds[:2], bounds[2:]))
     query = normal(rng, (1, 1, heads * width))
     keys, mixed = (normal(rng, (count, shared, size)) for size in (width, values))
+    of_scales, stored = (), {"k": keys, "v": mixed}
+    if scales != "none":
+        own = scales == "of heads"
+        (stored["k"], stored["ks"]), (stored["v"], stored["vs"]) = (
+            _int8(it, own=own) for it in (keys, mixed)
+        )
+        keys, mixed = stored["k"] * stored["ks"], stored["v"] * stored["vs"]
+        of_scales = (Rows(1, shared if own else 1, 1 if own else 0),) * 2
     if first < end:
-        keys[:first] = keys[end:] = mixed[:first] = mixed[end:] = np.nan
+        for rows in stored.values():
+            dead = np.nan if rows.dtype == np.float32 else 127
+            rows[:first] = rows[end:] = dead
     layouts = (Rows(size, shared * size, size) for size in (width, values))
-    op = Attend(heads, group, count, scale, *layouts, Bound(*bounds[:2]), Bound(*bounds[2:]))
+    op = Attend(heads, group, count, scale, *layouts, Bound(*bounds[:2]), Bound(*bounds[2:]), of_scales)
     arrays = {
         "at": np.array([[[position]]], np.int32),
         "q": query,
-        "k": keys.reshape(1, 1, -1),
-        "v": mixed.reshape(1, 1, -1),
+        **{name: rows.reshape(1, 1, -1) for name, rows in stored.items()},
     }
-    types = {"at": DType.INT32}
-    tensors = [Tensor(name, it.shape, types.get(name, DType.FLOAT32)) for name, it in arrays.items()]
+    tensors = [Tensor(name, it.shape, DType(it.dtype.name)) for name, it in arrays.items()]
     y = Tensor("y", (1, 1, heads * values), DType.FLOAT32)
     graph = graph_of(op, *tensors, y)
     output = run_operator(graph, graph.operators[0], arrays, seed=seed).reshape(heads, values)

@@ -50,7 +50,8 @@ COMMANDS = (
     f"build m.onnx --board stm32f405 {QUICK} -o firmware",
     f"build m.onnx --board stm32f405 {QUICK} -o replaceable --library-only --replaceable conv_0",
     f"build m.onnx --board stm32f405 {QUICK} -o instances --library-only --hop 2 --instances 2",
-    f"generate decoder.onnx --tokenizer tokenizer.json --tokens 2 --prompt a --board host {QUICK} {CACHES}",
+    f"generate decoder.onnx --tokenizer tokenizer.json --tokens 2 --prompt a --board host {QUICK} {CACHES} "
+    "--int8-cache *",
     f"build decoder.onnx --tokenizer tokenizer.json --board host {QUICK} {CACHES} -o text --library-only",
     "diff lib replaceable",
     "parameters make m.onnx --library replaceable -o new.bin",

@@ -15,6 +15,7 @@ from mcudeploy.cli.main import cli
 from mcudeploy.extensions.text import generating
 from mcudeploy.extensions.text.generate_command import _Writer
 from mcudeploy.extensions.text.tokenizer_file import read_tokenizer
+from tests.weekly import sample
 
 decoders = pytest.importorskip("tests.text.decoders", reason="needs the package tokenizers")
 QUICK = ("--no-split", "--time-limit", "0.3")
@@ -75,6 +76,19 @@ def test_a_token_reads_all_constants_but_of_tables_one_row(tmp_path: Path) -> No
     )
     shown = generate(path, "--prompt", "a", "--tokens", "1").stderr
     assert f"{text['constants_read_bytes']:,} B read for a token" in " ".join(shown.split())
+
+
+@pytest.mark.parametrize("board", sample(("host", "mps2-an386", "mps2-an500"), 1))
+def test_a_text_with_int8_caches(board: str, tmp_path: Path) -> None:
+    path, packed = decoders.teller(tmp_path), ("--int8-cache", "*")
+    if board != "host":
+        text = report(generate(path, *packed, "--json", board=board))
+        assert text["verified"] and text["int8_caches"]["runs"] == decoders.POSITIONS
+        assert text["int8_caches"]["sqnr_db"] > 30 and text["largest_error"] < 1e-4
+        return
+    shown = " ".join(generate(path, *packed, "--prompt", "a model", "--tokens", "3").stderr.split())
+    assert "dB beside the outputs with float32 caches, over 5 runs; largest difference" in shown
+    assert "verified: the logits of every token" in shown
 
 
 def test_a_difference_is_exit_code_11(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

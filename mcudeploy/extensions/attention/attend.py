@@ -36,8 +36,8 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Attend(PlainOperator):
-    """Position (1, 1, 1) int32, queries (1, 1, heads * keys.width), keys and values (1, 1, ...) -> (1, 1,
-    heads * values.width): softmax(scale * query . keys) . values for each head.
+    """Position (1, 1, 1) int32, queries (1, 1, heads * keys.width), keys and values (1, 1, ...), their scales
+    if they are int8 -> (1, 1, heads * values.width): softmax(scale * query . keys) . values for each head.
 
     Only the `count` rows from `first` to before `end` count, which the position limits; if there is none, all
     count the same. `group` heads share keys and values.
@@ -54,13 +54,15 @@ class Attend(PlainOperator):
     values: Rows
     first: Bound
     end: Bound
+    scales: tuple[Rows, ...] = ()
+    """Of the rows of int8 keys, and of those of int8 values; a scale that all heads share is head 0."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A multiply-accumulate for each row and each element of a query and of a result."""
         shared = -(-self.heads // self.group)
         shapes = [(1, 1, 1), (1, 1, self.heads * self.keys.width)]
         fit = list(inputs[:2]) == shapes and all(shape[:2] == (1, 1) for shape in inputs)
-        for rows, shape in zip((self.keys, self.values), inputs[2:], strict=True):
+        for rows, shape in zip((self.keys, self.values, *self.scales), inputs[2:], strict=True):
             fit &= rows.last(shared, self.count) <= shape[2]
         if not fit:
             raise ValueError(f"a query of {self.heads} heads does not fit {inputs}")
@@ -69,28 +71,29 @@ class Attend(PlainOperator):
         scores = LoopNest((Axis("depth", depth), row), (), whole, multiplies=True)
         axes = (Axis("ch", self.heads * self.values.width), row)
         write = (Index(), Index(), Index.of(ch=1))
-        return LoopNest(axes, (whole,) * 4, write, multiplies=True, inner=(scores,))
+        return LoopNest(axes, (whole,) * len(inputs), write, multiplies=True, inner=(scores,))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Return the kernel `attend_f32`, whose time is that of all rows."""
-        require_same_dtype(*inputs[1:], output)
-        if output.dtype is not DType.FLOAT32:
-            raise ValueError("attention over live rows is float32")
+        """Return the kernel `attend_f32` or `attend_s8`, whose time is that of all rows."""
+        require_same_dtype(inputs[1], *inputs[4:], output)
+        rows = DType.INT8 if self.scales else DType.FLOAT32
+        if output.dtype is not DType.FLOAT32 or any(it.dtype is not rows for it in inputs[2:4]):
+            raise ValueError("attention is float32 over live rows that are float32, or int8 with scales")
         params: dict[str, ParamValue] = {
-            "heads": self.heads,
-            "group": self.group,
-            "depth": self.keys.width,
-            "width": self.values.width,
-            "count": self.count,
-            "first": self.first.offset,
-            "first_step": self.first.step,
-            "end": self.end.offset,
-            "end_step": self.end.step,
-            "key_pitch": self.keys.pitch,
-            "key_head": self.keys.head,
-            "value_pitch": self.values.pitch,
-            "value_head": self.values.head,
-            "scale": self.scale,
+            "of.heads": self.heads,
+            "of.group": self.group,
+            "of.depth": self.keys.width,
+            "of.width": self.values.width,
+            "of.key_pitch": self.keys.pitch,
+            "of.key_head": self.keys.head,
+            "of.value_pitch": self.values.pitch,
+            "of.value_head": self.values.head,
+            "of.scale": self.scale,
+            "live.count": self.count,
+            "live.first": self.first.offset,
+            "live.first_step": self.first.step,
+            "live.end": self.end.offset,
+            "live.end_step": self.end.step,
         }
         blocks, single = divmod(self.count, _LINES)
         columns, alone = divmod(self.values.width, _COLUMNS)
@@ -108,4 +111,7 @@ class Attend(PlainOperator):
             "results": self.values.width,
         }
         counts = merged({"calls": 1}, scaled(head, self.heads))
-        return KernelCall("attend_f32", params, 4 * self.count, counts=lambda _: counts)
+        for name, scales in zip(("key_scales", "value_scales"), self.scales, strict=False):
+            params |= {f"{name}.pitch": scales.pitch, f"{name}.head": scales.head}
+        name = "attend_s8" if self.scales else "attend_f32"
+        return KernelCall(name, params, 4 * self.count, counts=lambda _: counts)

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import helper
 
+from mcudeploy.frontend.onnx.int8_caches import WIDEN
 from mcudeploy.frontend.onnx.nodes import Info, Node, OnnxModel
 from mcudeploy.frontend.onnx.protos import MOVEMENTS, evaluator
 from mcudeploy.frontend.onnx.rounding import DOMAIN
@@ -26,6 +27,8 @@ _MOST_ROWS, _MOST_NODES = 8192, 32
 """Limits of the rows, and of the nodes that compute a mask."""
 _LAST = 1 << 20
 """A position beyond all rows; the live rows must follow their rule there too."""
+PLACES = ("keys", "values", "key_scales", "value_scales")
+"""The attributes with the places of the elements of the inputs after the query."""
 _Bound = tuple[int, int]
 
 
@@ -92,16 +95,32 @@ class _Attention:
         keys, values = self._moved(scores.keys), self._moved(mix.inputs[1])
         if keys is None or values is None or values.scale != 1.0:
             return None
-        of_keys = _of_heads(np.swapaxes(keys.places, -1, -2), shape)
+        keys = replace(keys, places=_of_heads(np.swapaxes(keys.places, -1, -2), shape))
+        values = replace(values, places=_of_heads(values.places, shape))
         attributes: dict[str, Any] = {
             "scale": scores.scale * factor * keys.scale,
-            "keys": of_keys,
-            "values": _of_heads(values.places, shape),
             "first": scores.live.first,
             "end": scores.live.end,
         }
-        inputs = (scores.live.position, query, keys.source, values.source)
+        sources = [keys, values]
+        packed = [it for it in map(self._packed, sources) if it is not None]
+        if len(packed) == len(sources):
+            sources = [it for several in zip(*packed, strict=True) for it in several]
+        attributes |= {name: it.places for name, it in zip(PLACES, sources, strict=False)}
+        inputs = (scores.live.position, query, *(it.source for it in sources))
         return replace(mix, op="Attend", domain=DOMAIN, inputs=inputs, attributes=attributes)
+
+    def _packed(self, rows: _Moved) -> tuple[_Moved, _Moved] | None:
+        """The int8 of rows of heads, and the scale of each row; None if they are not an int8 cache."""
+        node = self._makers.get(rows.source)
+        if node is None or node.op != WIDEN or node.domain != DOMAIN:
+            return None
+        integers, scales = node.inputs
+        every = np.broadcast_to(positions(self._shape(scales)), self._shape(integers)).reshape(-1)
+        places = every[rows.places]
+        if np.ptp(places, axis=-1).any():
+            return None
+        return replace(rows, source=integers), _Moved(scales, places[..., :1], 1.0)
 
     def _scores(self, name: str, shape: tuple[int, ...]) -> _Scores | None:
         """The scores of a value that a softmax reads: a masked product."""

@@ -9,7 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.extensions.attention.attend import Attend, Bound, Rows
+from mcudeploy.extensions.attention.attention import PLACES
 from mcudeploy.frontend.lower.builder import Builder, Lowering
+from mcudeploy.frontend.onnx.int8_caches import WIDEN
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
@@ -19,7 +21,9 @@ from mcudeploy.ir.graph import DType
 def attend(builder: Builder, node: Node) -> None:
     """Read keys and values where they lie, if rows and heads are regular there; else from a copy."""
     position, query, *sources = node.inputs
-    places: list[NDArray[Any]] = [np.asarray(node.attributes[name]) for name in ("keys", "values")]
+    places: list[NDArray[Any]] = [
+        np.asarray(node.attributes[name]) for name, _ in zip(PLACES, sources, strict=False)
+    ]
     at, real = builder.value(position), builder.real(query)
     heads, count, _ = places[0].shape
     inputs = [
@@ -29,7 +33,7 @@ def attend(builder: Builder, node: Node) -> None:
     layouts: list[Rows] = []
     groups: list[int] = []
     for name, wanted in zip(sources, places, strict=True):
-        value = builder.real(name)
+        value = builder.settled(name)
         index, tensor = value.index.reshape(-1)[wanted], value.tensor
         layout = _layout(index)
         if layout is None:
@@ -40,11 +44,14 @@ def attend(builder: Builder, node: Node) -> None:
         inputs.append(builder.viewed(tensor, (1, 1, builder.tensors[tensor].elements)))
         layouts.append(layout[0])
         groups.append(layout[1])
-    if groups[0] != groups[1]:
-        raise Unsupported(f"{groups[0]} queries share keys, but {groups[1]} share values")
+    group, of_values, *of_scales = groups
+    if group != of_values:
+        raise Unsupported(f"{group} queries share keys, but {of_values} share values")
+    if any(it not in (group, heads) for it in of_scales):
+        raise Unsupported(f"{group} queries share keys and values, but not their scales")
     first, end = (Bound(*map(int, node.integers(name) or ())) for name in ("first", "end"))
-    keys, values = layouts
-    op = Attend(heads, groups[0], count, node.number("scale", 1.0), keys, values, first, end)
+    keys, values, *scales = layouts
+    op = Attend(heads, group, count, node.number("scale", 1.0), keys, values, first, end, tuple(scales))
     shape = (1, 1, heads * values.width)
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
     info = builder.model.infos[node.output]
@@ -65,4 +72,13 @@ def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:
     return (Rows(width, pitch, head), group) if np.array_equal(index, regular) else None
 
 
-LOWERINGS: dict[str, dict[str, Lowering]] = {DOMAIN: {"Attend": attend}}
+def widen(builder: Builder, node: Node) -> None:
+    """Refuse: floats of all rows would take more memory than the cache without int8."""
+    readers = ", ".join(dict.fromkeys(it.op for it in builder.consumers.get(node.output, ())))
+    raise Unsupported(
+        f"attention over live rows has to be the only reader of an int8 cache, and {readers or 'an output'} "
+        "reads it: leave its state out of --int8-cache"
+    )
+
+
+LOWERINGS: dict[str, dict[str, Lowering]] = {DOMAIN: {"Attend": attend, WIDEN: widen}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import sys
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -145,6 +146,7 @@ def _report(result: GeneratedText, text: str) -> dict[str, Any]:
         "reason": "; ".join(result.reasons),
         "largest_error": result.error,
         "tolerance": None if result.tolerance is None else result.tolerance.allowed,
+        **({} if result.loss is None else {"int8_caches": asdict(result.loss)}),
         "latency": latency,
         "tokens_per_second": 1000 / milliseconds if milliseconds else None,
         "constants_read_bytes": constants_read_bytes(deployment.view),
@@ -155,6 +157,8 @@ def _report(result: GeneratedText, text: str) -> dict[str, Any]:
 
 
 def _show(console: Console, report: Values) -> None:
+    from mcudeploy.report.wording import int8_caches_text
+
     latency, rate = report["latency"], report["tokens_per_second"]
     seconds = "" if rate is None else f"{latency['milliseconds']:,.3f} ms, {rate:,.1f} tokens a second"
     facts(
@@ -168,6 +172,7 @@ def _show(console: Console, report: Values) -> None:
             ("a token", f"{latency['value']:,} {latency['unit']}; {seconds}"),
             ("constants", f"{report['constants_read_bytes']:,} B read for a token"),
             ("arena", f"{report['arena_bytes']:,} B"),
+            ("int8 caches", int8_caches_text(report)),
             ("flash", f"{report['flash_bytes']:,} B, and {report['table_bytes']:,} B of the tokenizer"),
         ],
     )

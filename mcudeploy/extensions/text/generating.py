@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mcudeploy.boards.catalogue import load_board
 from mcudeploy.commands.commands import plan_model
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.progress import Progress
@@ -24,6 +26,7 @@ from mcudeploy.ir.plan import Measurement
 from mcudeploy.ops.host_io import from_device, to_device
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Firmware
+from mcudeploy.verify.cache_loss import CacheLoss, cache_loss
 from mcudeploy.verify.compare import run_once
 from mcudeploy.verify.difference import (
     Tolerance,
@@ -68,6 +71,7 @@ class GeneratedText:
     """A text from a device, compared with ONNX Runtime. `token`: the time of one.
 
     `reasons`: why it is not verified; `error`: the largest of the logits, `tolerance`: theirs, None for int8.
+    `loss`: what int8 caches cost, None without any.
     """
 
     ready: ReadyText
@@ -76,6 +80,7 @@ class GeneratedText:
     reasons: Sequence[str]
     error: float
     tolerance: Tolerance | None
+    loss: CacheLoss | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,7 +139,12 @@ class ReadyText:
         position = len(run.logits) - 1
         last, place = self._sample(run.ids[position], position), Place(self.target, self.firmware)
         observed = retimed(Observation(run.mean, [], None), self.deployment, place, last)
-        return _compared(self, run, observed.measurement)
+        result = _compared(self, run, observed.measurement)
+        model = self.deployment.model
+        if not model.choices.int8_caches:
+            return result
+        inputs = [_inputs(self.io, token, at) for at, token in enumerate(run.ids[: len(run.logits)])]
+        return replace(result, loss=cache_loss(model.path, model.choices, [self.io.logits.name], inputs))
 
 
 def ready_text(
@@ -177,18 +187,34 @@ def _inputs(io: DecoderIo, token: int, position: int) -> dict[str, Array]:
 
 
 def _expected(deployment: Deployment, io: DecoderIo, ids: Sequence[int]) -> list[Array]:
-    """The logits of ONNX Runtime for these ids in turn, in stored form, with its own states."""
-    graph, model = deployment.plan.graph, deployment.model
+    """The logits of ONNX Runtime for these ids in turn, in stored form, with its own states.
+
+    In int8 caches it takes the choice of the program, run on this computer, where the two differ by one: the
+    last bits of floats decide there how a value rounds.
+    """
+    graph, model, host = deployment.plan.graph, deployment.model, Target(load_board("host"))
     names = [io.logits.name, *(it.after.name for it in graph.states)]
     before = [it.before.name for it in graph.states]
     reference = Reference(model.path, names, model.choices, before)
     states, expected = initial_states(graph), []
-    for position, token in enumerate(ids):
-        values = reference.run({**_inputs(io, token, position), **states})
-        expected.append(to_device(io.logits, graph.tensors[io.logits.tensor], values[io.logits.name]))
-        for it in graph.states:
-            stored = to_device(it.after, graph.tensors[it.after.tensor], values[it.after.name])
-            states[it.before.name] = from_device(it.before, graph.tensors[it.tensor], stored)
+    with ExitStack() as stack:
+        program: Device | None = None
+        if model.choices.int8_caches:
+            opened = open_device(host, deployment.build(host), deployment.patience_s)
+            program = stack.enter_context(opened)
+        for position, token in enumerate(ids):
+            inputs = _inputs(io, token, position)
+            values = reference.run({**inputs, **states})
+            expected.append(to_device(io.logits, graph.tensors[io.logits.tensor], values[io.logits.name]))
+            if program is not None:
+                run_once(program, deployment.storage, stored_inputs(graph, inputs))
+            for it in graph.states:
+                stored = to_device(it.after, graph.tensors[it.after.tensor], values[it.after.name])
+                if program is not None and stored.dtype == np.int8:
+                    own = deployment.storage.get_tensor(program, it.after.tensor)
+                    near = np.abs(own.astype(np.int16) - stored.astype(np.int16)) <= 1
+                    stored = np.where(near, own, stored)
+                states[it.before.name] = from_device(it.before, graph.tensors[it.tensor], stored)
     return expected
 
 

@@ -154,6 +154,7 @@ def _require_plain(options: Options) -> None:
     """Raise UsageError for an option that a training step does not have."""
     present: Mapping[str, bool] = {
         "--state": bool(options.states),
+        "--int8-cache": bool(options.int8_caches),
         "--stateful": options.stateful,
         "--hop": options.hop is not None,
         "--replaceable": bool(options.replaceable),

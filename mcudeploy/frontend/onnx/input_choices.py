@@ -13,15 +13,17 @@ class InputChoices:
     """The user's choices for the inputs of a model; falsy without any.
 
     `shapes`: by input. `constants`: the value of every element, by input that is a constant. `states`: the
-    output whose value the next run reads, by input.
+    output whose value the next run reads, by input. `int8_caches`: names of states, and patterns of them,
+    whose rows are int8.
     """
 
     shapes: Shapes = field(default_factory=dict)
     constants: Mapping[str, float] = field(default_factory=dict)
     states: Mapping[str, str] = field(default_factory=dict)
+    int8_caches: tuple[str, ...] = ()
 
     def __bool__(self) -> bool:
-        return bool(self.shapes or self.constants or self.states)
+        return bool(self.shapes or self.constants or self.states or self.int8_caches)
 
     @property
     def remaining_shapes(self) -> Shapes:
@@ -33,7 +35,8 @@ class InputChoices:
     def digest_text(self) -> str:
         """The choices as text that identifies them."""
         choices = (self.shapes, self.constants, self.states)
-        return " ".join(str(sorted(each.items())) for each in choices if each)
+        texts = [str(sorted(each.items())) for each in choices if each]
+        return " ".join([*texts, *self.int8_caches])
 
 
 AS_IN_FILE = InputChoices()

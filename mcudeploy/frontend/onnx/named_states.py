@@ -23,6 +23,7 @@ from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.cache_parts import parts_of
 from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.frontend.onnx.int8_caches import chosen, in_int8, widen_function
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import (
     constants_of,
@@ -54,6 +55,7 @@ def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
 
     Raises UsageError for unknown inputs and outputs, and for states of two shapes or types.
     """
+    packed = chosen(choices.int8_caches, list(choices.states))
     if not choices.constants and not choices.states:
         return Stateful()
     graph = proto.graph
@@ -78,9 +80,13 @@ def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
         )
     known = _infos(proto)
     pairs = choices.states.items()
-    states = [state for name, output in pairs for state in _add_states(proto, known, name, output)]
+    states: list[Kept] = []
+    for name, output in pairs:
+        own = _add_states(proto, known, name, output)
+        states += in_int8(proto, name, own) if name in packed else own
     import_domain(proto, DOMAIN)
-    return Stateful(tuple(states), tuple(state_functions(opset_of(proto))), notes)
+    functions = [*state_functions(opset_of(proto)), *([widen_function(opset_of(proto))] if packed else [])]
+    return Stateful(tuple(states), tuple(functions), notes)
 
 
 def _require_inputs(graph: GraphProto, names: Sequence[str]) -> None:

@@ -35,6 +35,7 @@ class _ReadingChoices(FileModel):
     shapes: dict[str, list[int]]
     constants: dict[str, float]
     states: dict[str, str]
+    int8_caches: tuple[str, ...] = ()
     stateful: bool
     rounding: Rounding | None
 
@@ -100,6 +101,7 @@ def layout_text(plan: Plan, model: Model, options: Options) -> str:
             shapes={name: list(shape) for name, shape in options.shapes},
             constants=dict(options.constants),
             states=dict(options.states),
+            int8_caches=options.int8_caches,
             stateful=options.stateful,
             rounding=options.rounding,
         ),
@@ -165,7 +167,7 @@ def _like(path: Path, layout: ParameterLayout) -> Model:
         reading.float_io,
         isa=layout.isa,
         keep_constant=True,
-        choices=InputChoices(shapes, reading.constants, reading.states),
+        choices=InputChoices(shapes, reading.constants, reading.states, reading.int8_caches),
         stateful=reading.stateful,
         rounding=reading.rounding,
     )

@@ -291,7 +291,9 @@ def read_model(path: Path, options: Options, *, isa: Isa = Isa.ANY) -> Model:
         options.float_io,
         isa=isa,
         keep_constant=options.keep_constant or bool(options.replaceable),
-        choices=InputChoices(dict(options.shapes), dict(options.constants), dict(options.states)),
+        choices=InputChoices(
+            dict(options.shapes), dict(options.constants), dict(options.states), options.int8_caches
+        ),
         stateful=options.stateful,
         rounding=options.rounding,
         hop=options.hop,

@@ -1,0 +1,34 @@
+/* Attention of one query for each head over the live positions of keys and values whose rows are int8.
+ *
+ * in[0]    int32_t [1] the position
+ * in[1]    float [of.heads][of.depth] queries
+ * in[2]    int8_t keys, one row of the tensor; in[3] int8_t values, one row
+ * in[4]    float scales of the keys; in[5] float scales of the values
+ * out      float [of.heads][of.width]
+ * scratch  float [live.count]
+ *
+ * A key or a value is its integer times the scale of its row. The score of a row is the sum of the products of
+ * the query and the integers, times the scale.
+ */
+#ifndef MCUD_ATTEND_S8_H
+#define MCUD_ATTEND_S8_H
+
+#include "mcud.h"
+#include "mcud_attend.h"
+
+/* How many scales lie from a row to the next, and from a head to the next; 0 if all heads share them. */
+typedef struct {
+    int32_t pitch;
+    int32_t head;
+} mcud_row_scales;
+
+typedef struct {
+    mcud_attend_heads of;
+    mcud_live_rows live;
+    mcud_row_scales key_scales;
+    mcud_row_scales value_scales;
+} mcud_attend_s8_params;
+
+mcud_kernel mcud_attend_s8;
+
+#endif

@@ -1,0 +1,136 @@
+"""Caches whose rows are int8: each row that a run writes has a float32 scale beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+
+from mcudeploy.common.errors import ModelError, UsageError
+from mcudeploy.common.text import printable
+from mcudeploy.frontend.onnx.protos import function_of, graphs_of, opset_of, refill, sizes_of, unused_name
+from mcudeploy.frontend.onnx.rounding import DOMAIN
+from mcudeploy.frontend.onnx.states import LOAD, QUEUE, WRITE, Kept
+
+WIDEN = "Widen"
+"""Operator on int8 rows and their scales: the rows as floats."""
+_LEAST_SCALE = 1e-30
+"""Rows that are smaller, such as those of zeros, are stored as zeros."""
+_OWN_SCALE = 64
+"""Values of a head whose rows have their own scales: some 4 dB for 1/16 more bytes. All heads of others
+share the scale of a position.
+"""
+_AXES_AS_INPUT = 18
+"""The operator set from which ReduceMax reads its axes as an input."""
+_LEAVE_OUT = "leave it out of --int8-cache"
+
+
+def chosen(patterns: Sequence[str], states: Sequence[str]) -> set[str]:
+    """Return the states that --int8-cache names: texts of names and patterns, separated by commas.
+
+    Raises UsageError for one that no state has.
+    """
+    named = [name.strip() for each in patterns for name in each.split(",")]
+    unknown = next((it for it in named if not any(fnmatchcase(state, it) for state in states)), None)
+    if unknown is not None:
+        known = ", ".join(map(printable, states)) or "none: name them by --state OUTPUT=INPUT"
+        raise UsageError(f"--int8-cache {printable(unknown)}: no state has this name; the states are {known}")
+    return {state for state in states if any(fnmatchcase(state, it) for it in named)}
+
+
+def in_int8(proto: ModelProto, name: str, kept: Sequence[Kept]) -> list[Kept]:
+    """Store the rows of the cache `name`, which consists of these states, as int8 with a scale for each.
+
+    Raises ModelError for a state that is not a cache of float32 rows, or whose old rows nodes read.
+    """
+    return [it for state in kept for it in _stored(proto, name, state)]
+
+
+def _stored(proto: ModelProto, name: str, kept: Kept) -> list[Kept]:
+    """The states of rows and of scales in place of a state."""
+    graph, label = proto.graph, f"state {printable(name)!r}"
+    enter, load = (_reader(graph, kept.before, *ops) for ops in ((QUEUE, WRITE), (LOAD,)))
+    if enter is None or (enter.op_type == QUEUE and load is not None):
+        raise ModelError(f"{label} is not a cache of which a run writes some rows: {_LEAVE_OUT}")
+    before = next(it for it in graph.input if it.name == kept.before)
+    if before.type.tensor_type.elem_type != TensorProto.FLOAT:
+        raise ModelError(f"{label} is not float32: {_LEAVE_OUT}")
+    old = set() if load is None else set(load.output)
+    if any(not old.isdisjoint(node.input) for inner in graphs_of(graph) for node in inner.node):
+        raise ModelError(f"{label}: nodes read the rows that it has before the run writes: {_LEAVE_OUT}")
+    sizes, parts = sizes_of(before), _Parts(proto, kept.after)
+    axis = next(it.i for it in enter.attribute if it.name == "axis")
+    along = [at for at in range(len(sizes)) if at != axis]
+    if along and sizes[along[-1]] >= _OWN_SCALE:
+        along = along[-1:]
+    rows, scales = parts.quantized(enter.input[0], along)
+    of_scales = [1 if at in along else size for at, size in enumerate(sizes)]
+    states = [
+        parts.state(enter, rows, TensorProto.INT8, sizes),
+        parts.state(enter, scales, TensorProto.FLOAT, of_scales),
+    ]
+    parts.add(WIDEN, *(it.after for it in states), out=kept.after, domain=DOMAIN)
+    nodes = (parts.nodes if node == enter else [node] for node in graph.node if node != load)
+    refill(graph.node, (it for several in nodes for it in several))
+    graph.input.remove(before)
+    return states
+
+
+def _reader(graph: GraphProto, state: str, *ops: str) -> NodeProto | None:
+    """The node of these operators that reads a state."""
+    found = (it for it in graph.node if it.domain == DOMAIN and it.op_type in ops and state in it.input)
+    return next(found, None)
+
+
+class _Parts:
+    """Collects the nodes in place of the one by which rows enter a cache; `after`: its result."""
+
+    def __init__(self, proto: ModelProto, after: str) -> None:
+        self._graph, self._opset, self._after = proto.graph, opset_of(proto), after
+        self.nodes: list[NodeProto] = []
+
+    def add(self, op: str, *inputs: str, out: str = "", **attributes: Any) -> str:
+        """Add a node, and return its result."""
+        result = out or unused_name(self._graph, f"{self._after}_{op.lower()}_{len(self.nodes)}")
+        self.nodes.append(helper.make_node(op, inputs, [result], f"{result}_{op.lower()}", **attributes))
+        return result
+
+    def _constant(self, value: Any) -> str:
+        name = unused_name(self._graph, f"{self._after}_constant_{len(self._graph.initializer)}")
+        self._graph.initializer.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def quantized(self, rows: str, axes: Sequence[int]) -> tuple[str, str]:
+        """The int8 of rows, and the scale of each: its largest value is 127."""
+        sizes = self.add("Abs", rows)
+        if self._opset < _AXES_AS_INPUT:
+            largest = self.add("ReduceMax", sizes, axes=list(axes), keepdims=1)
+        else:
+            largest = self.add("ReduceMax", sizes, self._constant(np.array(axes)), keepdims=1)
+        scale = self.add("Mul", largest, self._constant(np.float32(1 / 127)))
+        scale = self.add("Max", scale, self._constant(np.float32(_LEAST_SCALE)))
+        steps = self.add("Div", rows, scale)
+        one, zero = self._constant(np.float32(1)), self._constant(np.int8(0))
+        return self.add("QuantizeLinear", steps, one, zero), scale
+
+    def state(self, enter: NodeProto, newest: str, kind: int, sizes: Sequence[int]) -> Kept:
+        """The state that `newest` enters as rows enter the cache by the node `enter`."""
+        what = "scales" if kind == TensorProto.FLOAT else "int8"
+        before = unused_name(self._graph, f"{enter.input[1]}_{what}")
+        self._graph.input.append(helper.make_tensor_value_info(before, kind, sizes))
+        node = NodeProto()
+        node.CopyFrom(enter)
+        after = unused_name(self._graph, f"{self._after}_{what}")
+        node.input[0], node.input[1], node.output[0], node.name = newest, before, after, after
+        self.nodes.append(node)
+        self._graph.value_info.append(helper.make_tensor_value_info(after, kind, sizes))
+        return Kept(before, after, "")
+
+
+def widen_function(opset: int) -> FunctionProto:
+    """The node as a function of ONNX operators."""
+    text = f"{WIDEN} (rows, scale) => (y) {{ floats = Cast <to = 1> (rows) y = Mul (floats, scale) }}"
+    return function_of(text, DOMAIN, opset)
