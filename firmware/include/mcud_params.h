@@ -149,4 +149,32 @@ typedef struct {
     float max;
 } mcud_curve_f32;
 
+/* Heads, and where their rows of keys and values lie. */
+typedef struct {
+    int32_t heads;
+    int32_t group; /* heads that share keys and values */
+    int32_t depth; /* values of a query and of a key */
+    int32_t width; /* values of a result */
+    int32_t key_pitch; /* values from a row to the next */
+    int32_t key_head;  /* values from a head to the next */
+    int32_t value_pitch;
+    int32_t value_head;
+    float scale; /* of scores */
+} mcud_attend_heads;
+
+/* Of `count` rows, those from first + first_step * position to before end + end_step * position are live. */
+typedef struct {
+    int32_t count;
+    int32_t first;
+    int32_t first_step;
+    int32_t end;
+    int32_t end_step;
+} mcud_live_rows;
+
+/* How many scales lie from a row to the next, and from a head to the next; 0 if all heads share them. */
+typedef struct {
+    int32_t pitch;
+    int32_t head;
+} mcud_row_scales;
+
 #endif

@@ -121,7 +121,7 @@ def test_help_is_short_and_help_all_is_complete(name: str, mcudeploy_command: In
     brief, whole = (mcudeploy_command(f"{name} {option}").stdout for option in ("--help", "--help-all"))
     options = [it for it in leaves(cli)[name].params if isinstance(it, click.Option) and not it.hidden]
     names = {"--help", *(it.opts[-1] for it in options)}
-    shown = set(re.findall(r"^\u2502 [* ]*(--[a-z-]+)", brief, re.M))
+    shown = set(re.findall(r"^\u2502 [* ]*(--[a-z0-9-]+)", brief, re.M))
     assert len(shown) <= 22 and shown >= {it.opts[-1] for it in options if it.required}
     assert shown == names or all(it in whole for it in names)
     usages = (re.search(r"Usage: .*", text) for text in (brief, whole))

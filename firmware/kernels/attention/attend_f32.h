@@ -10,7 +10,7 @@
 #define MCUD_ATTEND_F32_H
 
 #include "mcud.h"
-#include "mcud_attend.h"
+#include "mcud_params.h"
 
 typedef struct {
     mcud_attend_heads of;

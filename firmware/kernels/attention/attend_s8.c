@@ -1,5 +1,6 @@
 #include "attend_s8.h"
 
+#include "mcud_attend.h"
 #include "mcud_simd_f32.h"
 
 /* Sums of the products of a query and of the integers of four keys. */

@@ -14,13 +14,7 @@
 #define MCUD_ATTEND_S8_H
 
 #include "mcud.h"
-#include "mcud_attend.h"
-
-/* How many scales lie from a row to the next, and from a head to the next; 0 if all heads share them. */
-typedef struct {
-    int32_t pitch;
-    int32_t head;
-} mcud_row_scales;
+#include "mcud_params.h"
 
 typedef struct {
     mcud_attend_heads of;

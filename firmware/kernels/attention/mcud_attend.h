@@ -5,28 +5,7 @@
 #include <stdint.h>
 
 #include "mcud_exponential_f32.h"
-
-/* Heads, and where their rows of keys and values lie. */
-typedef struct {
-    int32_t heads;
-    int32_t group; /* heads that share keys and values */
-    int32_t depth; /* values of a query and of a key */
-    int32_t width; /* values of a result */
-    int32_t key_pitch; /* values from a row to the next */
-    int32_t key_head;  /* values from a head to the next */
-    int32_t value_pitch;
-    int32_t value_head;
-    float scale; /* of scores */
-} mcud_attend_heads;
-
-/* Of `count` rows, those from first + first_step * position to before end + end_step * position are live. */
-typedef struct {
-    int32_t count;
-    int32_t first;
-    int32_t first_step;
-    int32_t end;
-    int32_t end_step;
-} mcud_live_rows;
+#include "mcud_params.h"
 
 /* Rows [first, first + count). If none is live, all rows weigh the same. */
 typedef struct {
