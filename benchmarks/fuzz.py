@@ -15,7 +15,8 @@ With --windows, networks over a window that moves: each run of the program by ro
 of kept rows, must equal the program of the whole window bit for bit.
 With --forms, each graph and two other forms of it (initializers as Constant nodes or as inputs, Identities,
 another order of nodes, other names) must have the same outputs and the same arena.
-With --caches, networks with caches that are outputs and inputs run several times in turn (--state).
+With --caches, networks with caches that are outputs and inputs run several times in turn (--state), with
+attention, packed weights, and positions within the caches and outside of them.
 """
 
 from __future__ import annotations
@@ -200,17 +201,16 @@ def _windows(batch: _Batch, folder: Path) -> Tally:
 
 def _caches(batch: _Batch, folder: Path) -> Tally:
     tally = Tally()
-    for seed in batch.seeds:
-        verdict, reason = examine_caches(seed, folder)
-        tally.verdicts["caches", verdict] += 1
-        tally.programs += verdict != "refused"
-        if verdict == "refused":
-            tally.refusals[reason] += 1
-        elif verdict != "verified":
-            tally.found.append(f"c{seed} {verdict}: {reason}")
+    for each in examine_caches(batch.seeds, folder):
+        tally.verdicts["caches", each.verdict] += 1
+        tally.programs += each.programs
+        if each.verdict == "refused":
+            tally.refusals[each.reason] += 1
+        elif each.verdict != "verified":
+            tally.found.append(f"c{each.seed} {each.verdict}: {each.reason}")
             if batch.keep is not None:
                 batch.keep.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(folder / f"c{seed}.onnx", batch.keep / f"c{seed}.onnx")
+                shutil.copyfile(folder / f"c{each.seed}.onnx", batch.keep / f"c{each.seed}.onnx")
     return tally
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import onnx
 import pytest
 from fuzzing import plans, running
+from fuzzing.caches import examine_caches
 from fuzzing.flat import draw_flat
 from fuzzing.forms import examine_forms
 from fuzzing.generate import TRAITS, Drawn, Trait, draw, traits_of
@@ -50,6 +51,12 @@ def test_graphs_with_a_trait_are_verified_or_refused_by_name(trait: Trait, tmp_p
     first = 1000 * TRAITS.index(trait)
     drawn = [draw(first + at, {trait, others[at]}) for at in range(_OF_A_TRAIT)]
     assert_verified(drawn, tmp_path)
+
+
+def test_caches_are_those_of_onnx_runtime_in_runs_in_turn(tmp_path: Path) -> None:
+    """With caches of one element, ranks that differ, and values whose shapes are not inferred."""
+    findings = examine_caches([1002, 1005, 1010], tmp_path)
+    assert [it for it in findings if it.verdict != "verified"] == []
 
 
 def test_other_forms_of_graphs_give_the_same_outputs(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 
 from mcudeploy.codegen.kernelfiles import ON_UNIT, PARAMETERS, UNIT_SUFFIX
 from mcudeploy.common.errors import BuildError
+from mcudeploy.ops.move.constant_pieces import STREAM
 from mcudeploy.toolchain.firmware import CALLS_NAME, Firmware
 from mcudeploy.toolchain.stack_frames import LibraryFunctions
 
@@ -27,7 +28,7 @@ _NODE = re.compile(
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
 _TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
 _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
-_CALLING = ("fused_rows", UNIT_SUFFIX)
+_CALLING = ("fused_rows", STREAM, UNIT_SUFFIX)
 """Ends of the names of kernels that call other kernels."""
 _LANE = "mcud_core_run"
 INTERRUPT_HANDLERS = ("uart_interrupt", "core_timer_interrupt", "dma_interrupt", "trap_entry")

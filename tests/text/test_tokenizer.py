@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import random
 import subprocess
 from collections.abc import Callable, Sequence
@@ -292,6 +293,12 @@ def test_a_hostile_or_unsupported_file_is_one_error(
             "has to be that of GPT-2",
         ),
         ("unigram", lambda it: it["model"].update(unk_id=None), "model.unk_id is None"),
+        (
+            "unigram",
+            lambda it: it["model"]["vocab"].append(["z", math.nan]),
+            "400.1: Input should be a finite",
+        ),
+        ("unigram", lambda it: it["model"]["vocab"].append(["z", 1e300]), "less than or equal to 1000000000"),
         ("unigram", lambda it: it["model"].update(unk_id=9999), "model.unk_id is 9999"),
         ("unigram", lambda it: it["model"]["vocab"].append(["</s>", 0.0]), "'</s>' twice"),
         ("unigram", lambda it: it["pre_tokenizer"].update(replacement="_"), "not U+2581"),
@@ -307,9 +314,42 @@ def test_a_hostile_or_unsupported_file_is_one_error(
 def test_other_kinds_state_what_they_lack(
     name: str, change: Callable[[dict[str, Any]], object], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(ModelError) as caught:
+    with pytest.raises((ConfigError, ModelError)) as caught:
         read_tokenizer(_changed(change, tmp_path, name))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"[" * 200_000, "recursion limit"),
+        (b'{"normalizer":' + b'{"type":"Sequence","normalizers":[' * 5000, "recursion limit"),
+        (b'{"model":{"vocab":{"\xff":1}}}', "invalid unicode"),
+        (b'{"model":{"vocab":{"\\ud800":1}}}', "hex escape"),
+        (b'{"model":{"vocab":{"x":1' + b"0" * 10**6 + b"}}}", "out of range"),
+        (b" " * (1 << 24) + b"{}", "larger than 16 MiB"),
+    ],
+)
+def test_hostile_bytes_are_one_short_error(content: bytes, message: str, tmp_path: Path) -> None:
+    file = tmp_path / "tokenizer.json"
+    file.write_bytes(content)
+    with pytest.raises(ConfigError) as caught:
+        read_tokenizer(file)
+    assert message in str(caught.value) and len(str(caught.value)) < len(str(file)) + 120
+
+
+@pytest.mark.parametrize("name", ["llama", "byte-level", "unigram"])
+def test_random_bytes_in_a_file_are_errors_or_tokenizers(name: str, tmp_path: Path) -> None:
+    rng, file = random.Random(name), tmp_path / "tokenizer.json"
+    for _ in range(120):
+        content = bytearray(tokens.trained(name).to_str().encode())
+        for _ in range(rng.randrange(1, 4)):
+            at = rng.randrange(len(content))
+            rest = bytes(rng.choices(b'"{}[],:-19.\\\x00\xff', k=rng.randrange(4)))
+            content[at : at + rng.choice((0, 1, 30))] = rest
+        file.write_bytes(content[: rng.randrange(len(content))] if rng.random() < 0.1 else content)
+        with suppress(DeployError):
+            tokenizer_bytes(read_tokenizer(file))
 
 
 @pytest.mark.parametrize("name", ["llama", "byte-level-split", "unigram"])

@@ -11,7 +11,10 @@ MOST_PIECE_BYTES = 255
 MOST_ADDED = 4096
 MOST_BEFORE = 8
 
+_MOST_SCORE = 1e9
 _Id = Annotated[StrictInt, Field(ge=0, lt=MOST_IDS)]
+_Score = Annotated[FiniteFloat, Field(ge=-_MOST_SCORE, le=_MOST_SCORE)]
+"""The device adds scores of a word as float32."""
 
 
 class AddedToken(BaseModel):
@@ -30,7 +33,7 @@ class TokenizerModel(BaseModel):
     """The vocabulary; `merges` are those of BPE, `unk_id` is that of Unigram."""
 
     type: StrictStr | None = None
-    vocab: dict[StrictStr, _Id] | list[tuple[StrictStr, FiniteFloat]]
+    vocab: dict[StrictStr, _Id] | list[tuple[StrictStr, _Score]]
     merges: list[StrictStr | tuple[StrictStr, StrictStr]] | None = None
     unk_token: StrictStr | None = None
     unk_id: _Id | None = None

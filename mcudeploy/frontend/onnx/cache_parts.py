@@ -66,7 +66,8 @@ class _Origins:
     def __init__(
         self, proto: ModelProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
     ) -> None:
-        self._graph, self._opset, self._known = proto.graph, opset_of(proto), known
+        self._graph, self._opset = proto.graph, opset_of(proto)
+        self._known = {name: it for name, it in known.items() if it.type.tensor_type.HasField("shape")}
         self._output, self.size = output, prod(sizes_of(value))
         self._makers = {it: node for node in self._graph.node for it in node.output if it}
         self._constants = {

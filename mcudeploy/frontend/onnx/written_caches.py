@@ -117,8 +117,10 @@ class _Search:
         if node is None or node.domain not in ONNX_DOMAINS or len(node.input) < 3 or not self._sizes(cache):
             return None
         source, perm = self._from_transposes(node.input[0])
-        order = [perm[axis] for axis in after or range(len(perm))]
-        if source != cache or not perm or order != sorted(perm):
+        after = after or tuple(range(len(perm)))
+        if source != cache or not perm or len(after) != len(perm):
+            return None
+        if [perm[axis] for axis in after] != sorted(perm):
             return None
         write = self._placed(node, perm)
         if write is None or write.rows in self._constants or write.positions not in self._known:
