@@ -31,7 +31,7 @@ BUDGETS = {
     "execution": 1380,  # a second search for smaller plans, joined steps, cycles of a unit, waits for flash
     "extensions": 116,
     "extensions/architectures": 293,  # arguments refused, rows of a cache judged, executors that break
-    "extensions/attention": 372,  # also the operator of ONNX; rows of int8 with their scales
+    "extensions/attention": 385,  # also the operator of ONNX; rows of int8 with their scales
     "extensions/audio": 1969,  # several wake words, their front end, a VAD, manifests and names that mislead
     "extensions/bounds": 1400,
     "extensions/calibration": 263,  # tiles of five kinds, what is no chip, wrong counters, faults of files

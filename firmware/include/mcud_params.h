@@ -171,7 +171,7 @@ typedef struct {
     int32_t end_step;
 } mcud_live_rows;
 
-/* How many scales lie from a row to the next, and from a head to the next; 0 if all heads share them. */
+/* How many scales lie from a row to the next, and from a head to the next; 0 if all share them. */
 typedef struct {
     int32_t pitch;
     int32_t head;

@@ -18,6 +18,7 @@ from mcudeploy.device.target import Target, open_device
 from mcudeploy.extensions.attention.attend import Attend
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
+from mcudeploy.frontend.onnx.protos import refill
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.verify.compare import run_once
@@ -100,6 +101,39 @@ def test_a_text_is_verified_under_sanitizers(cache: Cache, tmp_path: Path) -> No
             for it in graph.states:
                 last = verdict.host[-1][it.after.tensor]
                 assert np.array_equal(storage.get_tensor(device, it.after.tensor), last)
+
+
+def _by_the_file(model: onnx.ModelProto, dtype: type[np.generic]) -> onnx.ModelProto:
+    """The decoder with caches that the file itself quantises, all rows of a cache by one scale."""
+    kind, zero = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), 128 if dtype is np.uint8 else 7
+    nodes = list(model.graph.node)
+    for name, after in states(model).items():
+        constants = {f"{name}_scale": np.float32(0.03), f"{name}_zero": dtype(zero)}
+        model.graph.initializer.extend(
+            onnx.numpy_helper.from_array(np.array(it), own) for own, it in constants.items()
+        )
+        at = next(number for number, it in enumerate(nodes) if after in it.output)
+        for each in nodes[at + 1 :]:
+            for number, it in enumerate(each.input):
+                each.input[number] = f"{name}_real" if it == after else it
+        by = f"{name}_scale {name}_zero"
+        nodes.insert(at + 1, node("DequantizeLinear", f"{after} {by}", f"{name}_real"))
+        nodes.insert(at, node("QuantizeLinear", f"{nodes[at].input[2]} {by}", f"{name}_row"))
+        nodes[at + 1].input[2] = f"{name}_row"
+    for value in (*model.graph.input[2:], *model.graph.output[1:]):
+        value.type.tensor_type.elem_type = kind
+    refill(model.graph.node, nodes)
+    return model
+
+
+@pytest.mark.parametrize("dtype", sample((np.int8, np.uint8), 1))
+def test_caches_that_the_file_quantises(dtype: type[np.generic], tmp_path: Path) -> None:
+    model = _by_the_file(decoder(SMALL), dtype)
+    options = replace(_options(model), int8_caches=())
+    report = reports.verified(save(model, tmp_path), options=options, inputs=_tokens(tmp_path, SMALL))
+    assert report["state_bytes"] == 2 * SMALL.context * SMALL.kv_heads * SMALL.head
+    kernels = {it["name"]: it["kernel"] for it in report["operators"]}
+    assert kernels["attend_0"] == "attend_s8" and not any("dequantize" in it for it in kernels)
 
 
 def _cache(folder: Path, *nodes: onnx.NodeProto, late: bool = False) -> Path:

@@ -31,7 +31,7 @@ def _int8(rows: NDArray[Any], *, own: bool) -> tuple[NDArray[Any], NDArray[Any]]
     bounds=st.tuples(st.integers(-3, 20), st.integers(-1, 1), st.integers(0, 22), st.integers(-1, 1)),
     position=st.one_of(st.integers(-5, 25), st.sampled_from([2**31 - 1, -(2**31)])),
     scale=st.sampled_from([0.35, -0.5, 1.0]),
-    scales=st.sampled_from(["none", "of positions", "of heads"]),
+    scales=st.sampled_from(["none", "one", "of positions", "of heads"]),
     seed=seeds,
 )
 @bounded
@@ -53,8 +53,13 @@ def test_live_rows(
     first, end = (min(max(offset + step * position, 0), count) for offset, step in (bounds[:2], bounds[2:]))
     query = normal(rng, (1, 1, heads * width))
     keys, mixed = (normal(rng, (count, shared, size)) for size in (width, values))
-    of_scales, stored = (), {"k": keys, "v": mixed}
-    if scales != "none":
+    of_scales, stored, meaning = (), {"k": keys, "v": mixed}, (1.0, 0)
+    if scales == "one":
+        meaning = (0.02, 5)
+        stored = {name: np.round(it / 0.02).clip(-128, 127).astype(np.int8) for name, it in stored.items()}
+        keys, mixed = stored["k"].astype(np.float64), 0.02 * (stored["v"].astype(np.float64) - 5)
+        scale *= 0.02
+    elif scales != "none":
         own = scales == "of heads"
         (stored["k"], stored["ks"]), (stored["v"], stored["vs"]) = (
             _int8(it, own=own) for it in (keys, mixed)
@@ -66,7 +71,9 @@ def test_live_rows(
             dead = np.nan if rows.dtype == np.float32 else 127
             rows[:first] = rows[end:] = dead
     layouts = (Rows(size, shared * size, size) for size in (width, values))
-    op = Attend(heads, group, count, scale, *layouts, Bound(*bounds[:2]), Bound(*bounds[2:]), of_scales)
+    op = Attend(
+        heads, group, count, scale, *layouts, Bound(*bounds[:2]), Bound(*bounds[2:]), of_scales, *meaning
+    )
     arrays = {
         "at": np.array([[[position]]], np.int32),
         "q": query,

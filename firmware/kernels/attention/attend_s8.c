@@ -1,5 +1,7 @@
 #include "attend_s8.h"
 
+#include <stddef.h>
+
 #include "mcud_attend.h"
 #include "mcud_simd_f32.h"
 
@@ -25,6 +27,13 @@ static void add_4(const float *query, const int8_t *key, int32_t pitch, int32_t 
     sums[3] = d;
 }
 
+static void apply(const mcud_row_scales *scales, const float *scale, int32_t count, float *weights)
+{
+    for (int32_t row = 0; row < count; row++, scale += scales->pitch) {
+        weights[row] *= *scale;
+    }
+}
+
 /* Weights of the rows of `key`, not yet divided by their sum, which it returns. */
 static float weigh(const mcud_attend_s8_params *params, const float *query, const int8_t *key, const float *scale,
                    int32_t count, float *weights)
@@ -41,8 +50,8 @@ static float weigh(const mcud_attend_s8_params *params, const float *query, cons
         }
         weights[row] = sum;
     }
-    for (row = 0; row < count; row++, scale += params->key_scales.pitch) {
-        weights[row] *= *scale;
+    if (params->scaled) {
+        apply(&params->key_scales, scale, count, weights);
     }
     return mcud_weigh_f32(weights, count, params->of.scale);
 }
@@ -106,8 +115,8 @@ void mcud_attend_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
     const float *query = mcud_row(op->in[1], 0);
     const int8_t *keys = mcud_row(op->in[2], 0);
     const int8_t *values = mcud_row(op->in[3], 0);
-    const float *key_scales = mcud_row(op->in[4], 0);
-    const float *value_scales = mcud_row(op->in[5], 0);
+    const float *key_scales = params->scaled ? mcud_row(op->in[4], 0) : NULL;
+    const float *value_scales = params->scaled ? mcud_row(op->in[5], 0) : NULL;
     float *out = mcud_row(op->out, first_row);
     float *weights = mcud_row(op->scratch, 0);
     const mcud_attended rows = mcud_attended_rows(&params->live, position);
@@ -115,14 +124,22 @@ void mcud_attend_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         const int32_t shared = head / of->group;
         const int8_t *key = keys + shared * of->key_head + rows.first * of->key_pitch;
         const int8_t *value = values + shared * of->value_head + rows.first * of->value_pitch;
-        const float *scale = key_scales + shared * params->key_scales.head + rows.first * params->key_scales.pitch;
+        const float *scale = NULL;
+        if (params->scaled) {
+            scale = key_scales + shared * params->key_scales.head + rows.first * params->key_scales.pitch;
+        }
         const float sum = rows.alike ? mcud_weigh_alike_f32(weights, rows.count)
                                      : weigh(params, query, key, scale, rows.count, weights);
-        scale = value_scales + shared * params->value_scales.head + rows.first * params->value_scales.pitch;
-        for (int32_t row = 0; row < rows.count; row++, scale += params->value_scales.pitch) {
-            weights[row] *= *scale;
+        if (params->scaled) {
+            scale = value_scales + shared * params->value_scales.head + rows.first * params->value_scales.pitch;
+            apply(&params->value_scales, scale, rows.count, weights);
         }
         mix(of, weights, value, rows.count, sum, out);
+        if (!params->scaled) {
+            for (int32_t i = 0; i < of->width; i++) {
+                out[i] = (out[i] - params->value_zero) * params->value_scale;
+            }
+        }
         query += of->depth;
         out += of->width;
     }

@@ -56,6 +56,9 @@ class Attend(PlainOperator):
     end: Bound
     scales: tuple[Rows, ...] = ()
     """Of the rows of int8 keys, and of those of int8 values; a scale that all heads share is head 0."""
+    value_scale: float = 1.0
+    """Of int8 values whose rows have no scales; that of the keys is part of `scale`."""
+    value_zero: int = 0
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A multiply-accumulate for each row and each element of a query and of a result."""
@@ -76,9 +79,10 @@ class Attend(PlainOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `attend_f32` or `attend_s8`, whose time is that of all rows."""
         require_same_dtype(inputs[1], *inputs[4:], output)
-        rows = DType.INT8 if self.scales else DType.FLOAT32
-        if output.dtype is not DType.FLOAT32 or any(it.dtype is not rows for it in inputs[2:4]):
-            raise ValueError("attention is float32 over live rows that are float32, or int8 with scales")
+        require_same_dtype(*inputs[2:4])
+        in_int8 = inputs[2].dtype is DType.INT8
+        if output.dtype is not DType.FLOAT32 or not (in_int8 or inputs[2].dtype is DType.FLOAT32):
+            raise ValueError("attention is float32 over live rows that are float32 or int8")
         params: dict[str, ParamValue] = {
             "of.heads": self.heads,
             "of.group": self.group,
@@ -111,7 +115,14 @@ class Attend(PlainOperator):
             "results": self.values.width,
         }
         counts = merged({"calls": 1}, scaled(head, self.heads))
-        for name, scales in zip(("key_scales", "value_scales"), self.scales, strict=False):
+        if not in_int8:
+            return KernelCall("attend_f32", params, 4 * self.count, counts=lambda _: counts)
+        own = self.scales or (Rows(1, 0, 0),) * 2
+        for name, scales in zip(("key_scales", "value_scales"), own, strict=True):
             params |= {f"{name}.pitch": scales.pitch, f"{name}.head": scales.head}
-        name = "attend_s8" if self.scales else "attend_f32"
-        return KernelCall(name, params, 4 * self.count, counts=lambda _: counts)
+        params |= {
+            "scaled": bool(self.scales),
+            "value_scale": self.value_scale,
+            "value_zero": float(self.value_zero),
+        }
+        return KernelCall("attend_s8", params, 4 * self.count, counts=lambda _: counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from math import prod
 from typing import Any
 
@@ -15,7 +16,7 @@ from mcudeploy.frontend.onnx.int8_caches import WIDEN
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
-from mcudeploy.ir.graph import DType
+from mcudeploy.ir.graph import DType, Quantization
 
 
 def attend(builder: Builder, node: Node) -> None:
@@ -31,9 +32,9 @@ def attend(builder: Builder, node: Node) -> None:
         builder.arranged(real.tensor, real.index.reshape(1, 1, -1), (node,)),
     ]
     layouts: list[Rows] = []
+    meanings: list[Quantization] = []
     groups: list[int] = []
-    for name, wanted in zip(sources, places, strict=True):
-        value = builder.settled(name)
+    for value, wanted in zip(_stored(builder, sources), places, strict=True):
         index, tensor = value.index.reshape(-1)[wanted], value.tensor
         layout = _layout(index)
         if layout is None:
@@ -42,6 +43,7 @@ def attend(builder: Builder, node: Node) -> None:
         if layout is None:
             raise Unsupported("its keys and values are not in rows")
         inputs.append(builder.viewed(tensor, (1, 1, builder.tensors[tensor].elements)))
+        meanings.append(builder.tensors[tensor].quantization or Quantization(1.0, 0))
         layouts.append(layout[0])
         groups.append(layout[1])
     group, of_values, *of_scales = groups
@@ -51,13 +53,21 @@ def attend(builder: Builder, node: Node) -> None:
         raise Unsupported(f"{group} queries share keys and values, but not their scales")
     first, end = (Bound(*map(int, node.integers(name) or ())) for name in ("first", "end"))
     keys, values, *scales = layouts
-    op = Attend(heads, group, count, node.number("scale", 1.0), keys, values, first, end, tuple(scales))
+    scale = node.number("scale", 1.0) * float(meanings[0].scale)
+    meaning = float(meanings[1].scale), int(meanings[1].zero_point)
+    op = Attend(heads, group, count, scale, keys, values, first, end, tuple(scales), *meaning)
     shape = (1, 1, heads * values.width)
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
     info = builder.model.infos[node.output]
     if info.shape is None or prod(info.shape) != shape[2]:
         raise Unsupported("the shape of its result is not known")
     builder.define(node.output, OnnxValue(tensor, positions(info.shape), real=True))
+
+
+def _stored(builder: Builder, sources: Sequence[str]) -> list[OnnxValue]:
+    """Keys, values and their scales as tensors: int8 if the file dequantises both by one scale each."""
+    pure = [it for name in sources[:2] if (it := builder.pure(name)) is not None]
+    return pure if len(pure) == len(sources) else [builder.settled(name) for name in sources]
 
 
 def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:
