@@ -13,8 +13,8 @@ from onnx import helper
 from tests.networks.onnx_files import build
 
 
-def quantised_convolutions(path: Path, seed: int = 1) -> Path:
-    """Image int8 [1,3,12,12] -> conv 3x3, relu -> conv 1x1 -> logits int8 [1,4,12,12], QDQ, at `path`."""
+def quantised_convolutions(path: Path, seed: int = 1, depth: int = 3) -> Path:
+    """Image int8 [1,depth,12,12] -> conv 3x3, relu -> conv 1x1 -> logits int8 [1,4,12,12], QDQ, at `path`."""
     rng = np.random.default_rng(seed)
     nodes: list[onnx.NodeProto] = []
     constants: dict[str, Any] = {}
@@ -59,13 +59,13 @@ def quantised_convolutions(path: Path, seed: int = 1) -> Path:
             ["image_real"],
         )
     )
-    conv("first", "image_real", (3, 8), 3, 0.02)
+    conv("first", "image_real", (depth, 8), 3, 0.02)
     nodes.append(helper.make_node("Relu", ["first"], ["first_relu"], "relu"))
     middle = quantised("q_first", "first_relu", 0.05, -128, "middle")
     conv("second", middle, (8, 4), 1, 0.05)
     quantised("q_second", "second", 0.06, 3, "logits")
     nodes.pop()  # the model ends at the quantised output
-    onnx.save(build(nodes, {"image": (np.int8, (1, 3, 12, 12))}, ["logits"], constants), path)
+    onnx.save(build(nodes, {"image": (np.int8, (1, depth, 12, 12))}, ["logits"], constants), path)
     return path
 
 

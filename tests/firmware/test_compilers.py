@@ -125,7 +125,8 @@ def test_what_clang_compiles_computes_the_same_bits(name: str, tmp_path: Path) -
     if shutil.which(core.gcc) is None:
         pytest.skip(f"{core.gcc}, which links, is not installed")
     dense = fully_connected(tmp_path / "dense.onnx", (37, 24, 9), quantised=True)
-    for model in (quantised_convolutions(tmp_path / "conv.onnx"), dense):
+    tiled = quantised_convolutions(tmp_path / "tiled.onnx", depth=8)  # by Winograd's filtering
+    for model in (quantised_convolutions(tmp_path / "conv.onnx"), tiled, dense):
         library = build(model, core.board, tmp_path / model.stem)
         assert library is not None
         said = []

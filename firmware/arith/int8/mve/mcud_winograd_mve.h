@@ -172,7 +172,7 @@ MCUD_NAKED static void mcud_multiply_eights(MCUD_UNUSED const int32_t *weights, 
     "vmul.i32 " q ", " q ", r5\n\t"                                                                          \
     "vmulh.s32 " q ", " q ", q7\n\t"                                                                         \
     "vadd.i32 " q ", " q ", r12\n\t"                                                                         \
-    "vqshrnb.s32 " q ", " q ", #6\n\t"                                                                       \
+    "vqrshrnb.s32 " q ", " q ", #6\n\t"                                                                       \
     "vqmovnb.s16 " q ", " q "\n\t"                                                                           \
     "vstrb.32 " q ", " y "\n\t"
 #endif
