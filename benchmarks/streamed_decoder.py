@@ -59,7 +59,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--context", type=int, default=48, help="rows of the caches, which are float32")
+    parser.add_argument("--context", type=int, default=48, help="rows of the caches")
+    parser.add_argument("--int8-cache", action="append", default=[], help="caches of int8, as of `run`")
     parser.add_argument("--rate", type=float, action="append", default=[])
     parser.add_argument("--plan-only", action="store_true", help="leave out the emulator")
     arguments = parser.parse_args()
@@ -67,6 +68,7 @@ def main() -> None:
     model = packed(decoder(replace(SIZES, context=arguments.context)))
     path = save(model, folder, "decoder")
     named = tuple(states(model).items())
+    wanted = Options(split=False, states=named, ram_limit=RAM_BYTES, int8_caches=tuple(arguments.int8_cache))
     titles = ("rate", "loads", "arena", "bytes", "modelled", "waits", "counted", "no waits", "% of bytes")
     print(f"| {' | '.join(titles)} |\n|{' --- |' * len(titles)}", flush=True)
     for rate in arguments.rate or [0.2]:
@@ -75,7 +77,7 @@ def main() -> None:
         board = in_psram(own, rate)
         for choice in ("never", "core", "engine"):
             chosen = board.model_copy(update={"links": ()}) if choice == "core" else board
-            options = Options(split=False, states=named, ram_limit=RAM_BYTES, load_constants=choice)
+            options = replace(wanted, load_constants=choice)
             begin = resource.getrusage(resource.RUSAGE_SELF).ru_utime
             loaded = read_model(path, options, isa=board.isa)
             planned = find_plans(loaded, chosen, options)

@@ -17,8 +17,11 @@ from single_node import Array, bounded, normal, seeds
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
-from mcudeploy.ir.graph import Graph, Operator
-from mcudeploy.ir.opdef import KernelCall
+from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
+from mcudeploy.ir.interval import Interval
+from mcudeploy.ir.opdef import ArrayPointer, KernelCall
+from mcudeploy.ops.matrix.block_weights import BlockDense
+from mcudeploy.ops.move.columns import column_alignment, part_of
 from tests.networks.decoder import Sizes, decoder
 from tests.networks.onnx_files import build, node
 from tests.networks.packed import packed
@@ -79,6 +82,47 @@ def test_products(
     words = -(-depth * bits // 8)
     assert weight_bytes(call_of(graph, operator)) == 4 * -(-columns // 4) * words
     assert operator.op.block == block  # type: ignore[attr-defined]
+
+
+@given(
+    depth=st.integers(1, 90),
+    channels=st.integers(5, 30),
+    bits=st.sampled_from([2, 4, 8]),
+    first=st.integers(0, 6),
+    fours=st.integers(1, 4),
+    seed=seeds,
+)
+def test_parts_of_the_channels_have_their_constants(
+    depth: int, channels: int, bits: int, first: int, fours: int, seed: int
+) -> None:
+    """Calls for some channels, on several cores or in pieces, point into the constants of the whole layer."""
+    rng, start = np.random.default_rng(seed), 4 * min(first, (channels - 1) // 4)
+    part = Interval(start, min(channels, start + 4 * fours))
+    block, blocks = 16, -(-depth // 16)
+    constants = {
+        "weights": rng.integers(-(1 << bits - 1), 1 << bits - 1, (channels, depth)).astype(np.int8),
+        "scale": rng.uniform(0.1, 1, (channels, blocks)).astype(np.float32),
+        "zero": rng.integers(-2, 2, (channels, blocks)).astype(np.int8),
+        "bias": rng.uniform(-1, 1, channels).astype(np.float32),
+    }
+
+    def layer(rows: Interval) -> tuple[KernelCall, Tensor]:
+        chosen = {name: array[rows.lo : rows.hi] for name, array in constants.items()}
+        op = BlockDense(len(rows), block, bits)
+        x, y = (
+            Tensor(name, (1, 1, size), DType.FLOAT32, None) for name, size in (("x", depth), ("y", len(rows)))
+        )
+        return op.kernel(Operator("layer", op, ("x",), "y", chosen), (x,), y), y
+
+    whole, output = layer(Interval(0, channels))
+    own, _ = layer(part)
+    assert column_alignment(whole, output, 4) == 4
+    params = part_of(whole, output, part)[0].params
+    assert params["dims.output_channels"] == len(part)
+    for name in constants:
+        pointer, expected = params[name], own.params[name]
+        assert isinstance(pointer, ArrayPointer) and isinstance(expected, np.ndarray)
+        assert np.array_equal(pointer.array.ravel()[pointer.first :][: expected.size], expected.ravel())
 
 
 def test_float_zero_points_are_computed_in_float32() -> None:
