@@ -13,6 +13,7 @@ import pytest
 
 from mcudeploy.checker.judge import PlanFaultError
 from mcudeploy.checker.judge import check as check_plan
+from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.ir.graph import Graph
@@ -116,6 +117,11 @@ def test_rows_at_positions(
     np.save(tmp_path / "position.npy", places)
     files = [tmp_path / "x.npy", tmp_path / "position.npy"]
     reports.verified(path, options=_options({"cache": "cache_out"}), inputs=files)
+
+
+def test_a_cache_that_is_no_state_is_refused_with_the_way_out(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="name its cache, --state OUTPUT=INPUT"):
+        _graph(_written(tmp_path, _TENSOR, position=(1,)), {})
 
 
 def test_drawn_positions_lie_within_the_axis_that_they_index(tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ WAYS_OUT: dict[str, str] = {
     "NonMaxSuppression": f"{_DYNAMIC} boxes it keeps, and it is in a loop or branch; {_END}",
     "NonZero": f"{_DYNAMIC} elements are not zero; {_END}",
     "SoftmaxCrossEntropyLoss": _LOSS,
+    "TensorScatter": "it is supported where it writes a state: name its cache, --state OUTPUT=INPUT",
     "Unique": f"{_DYNAMIC} elements differ; {_END}",
 }
 """Ways out for unsupported operators, if there is one."""
