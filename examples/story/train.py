@@ -184,7 +184,7 @@ class Tape:
             logits.grad = odds * counts[..., None]
 
         self._steps.append(back)
-        return float(-(np.log(right[..., 0] + EPSILON) * counts).sum())
+        return float(-(np.log(np.maximum(right[..., 0], 1e-30)) * counts).sum())
 
 
 def softmax(x: Array) -> Array:

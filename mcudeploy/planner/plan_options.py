@@ -293,7 +293,7 @@ OPTIONS = (
         "states",
         parse_state,
         "Keep this output of an ONNX file for the next run, which reads it as this input, zero at first. "
-        "Once for each input.",
+        "Once for each input, or with a * in both names for all that differ in one text.",
         metavar="OUTPUT=INPUT",
         named="state",
     ),

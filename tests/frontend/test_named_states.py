@@ -114,6 +114,18 @@ def test_choices_that_do_not_fit_are_refused(tmp_path: Path, choices: InputChoic
         load(_streaming(tmp_path), choices=choices)
 
 
+def test_a_star_stands_for_the_names_of_several_states(tmp_path: Path) -> None:
+    path = _streaming(tmp_path)
+    named = load(path, choices=InputChoices({"cache": (1, 4, 4)}, {"rate": 2}, states=_STATES))
+    starred = load(path, choices=InputChoices({"cache": (1, 4, 4)}, {"rate": 2}, states={"*": "*_out"}))
+    places = [[(it.before.name, it.after.name) for it in each.states] for each in (starred, named)]
+    assert places[0] == places[1] and len(places[0]) == 2
+    assert [it.name for it in starred.own_inputs()] == ["x"]
+    assert InputChoices(states={"h": "h_out"}).for_inputs(["h", "h2"]).states == {"h": "h_out"}
+    with pytest.raises(UsageError, match=r"has no input 'past\.\*'"):
+        load(path, choices=InputChoices(states={"past.*": "present.*"}))
+
+
 def test_states_that_depend_on_each_other(tmp_path: Path) -> None:
     """Each is read before it is replaced, whatever the order."""
     row = np.zeros((1, 4), np.float32)

@@ -55,10 +55,11 @@ def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
 
     Raises UsageError for unknown inputs and outputs, and for states of two shapes or types.
     """
+    graph = proto.graph
+    choices = choices.for_inputs([it.name for it in graph.input], {it.name for it in graph.output})
     packed = chosen(choices.int8_caches, list(choices.states))
     if not choices.constants and not choices.states:
         return Stateful()
-    graph = proto.graph
     _require_inputs(graph, [*choices.constants, *choices.states])
     both = sorted(set(choices.constants) & set(choices.states))
     if both:
