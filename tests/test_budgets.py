@@ -48,7 +48,7 @@ BUDGETS = {
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/text": 997,  # tokenizers and their faults, roles of inputs, the judge of a text, int8 caches
     "extensions/training": 3740,
-    "frontend": 13643,  # weights in blocks, caches written in place and in parts; int8 caches
+    "frontend": 13660,  # weights in blocks, caches written in place and in parts; int8 caches
     "ir": 1015,  # loaded constants, moves, remainders, what continues a state, its place, shared arrays
     "mcudeploy": 410,
     "ops": 5693,  # packed weights, rows written into states, products by blocks
