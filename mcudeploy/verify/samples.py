@@ -134,7 +134,7 @@ def _each(io: GraphIO, source: NamedArray) -> list[Array]:
     """The values of each sample in an array."""
     values = source.values
     if values.ndim == len(io.shape) + 1 and values.shape[1:] == io.shape and len(values):
-        return [fitted_value(io, value, source.name) for value in values]
+        return [fitted_value(io, np.asarray(value), source.name) for value in values]
     return [fitted_value(io, values, source.name)]
 
 

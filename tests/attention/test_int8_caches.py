@@ -162,7 +162,7 @@ def test_a_cache_that_others_read_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError) as raised:
         load(_cache(tmp_path), choices=choices)
     (problem,) = raised.value.problems
-    assert "only reader of an int8 cache, and ReduceMax reads it" in problem.reason
+    assert "those that a position decides; ReduceMax reads it in another way" in problem.reason
     with pytest.raises(ModelError, match="state 'cache': nodes read the rows that it has before the run"):
         load(_cache(tmp_path, late=True), choices=choices)
 

@@ -54,6 +54,20 @@ def test_indices_are_those_of_rows(indices: list[int], fault: str, tmp_path: Pat
         assert sample.inputs["x"].tolist() == [indices]
 
 
+def test_several_samples_of_a_number(tmp_path: Path) -> None:
+    path = _saved(
+        [helper.make_node("Gather", ["table", "x"], ["y"])], tmp_path, TensorProto.INT64, TensorProto.FLOAT
+    )
+    model = onnx.load(path)
+    model.graph.input[0].type.tensor_type.ClearField("shape")
+    model.graph.input[0].type.tensor_type.shape.SetInParent()
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", TensorProto.FLOAT, [3]))
+    onnx.save(model, path)
+    np.save(tmp_path / "x.npy", np.array([2, 9]))
+    report = reports.verified(path, inputs=[tmp_path / "x.npy"])
+    assert [it["values"] for it in report["outputs"]] == [[6, 7, 8], [27, 28, 29]]
+
+
 def test_integers_that_float32_changes_are_seen(tmp_path: Path) -> None:
     """2049 is 2048 in float16, an error that the tolerance of floats lets pass."""
     casts = [

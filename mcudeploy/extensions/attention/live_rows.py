@@ -86,8 +86,8 @@ def widen(builder: Builder, node: Node) -> None:
     """Refuse: floats of all rows would take more memory than the cache without int8."""
     readers = ", ".join(dict.fromkeys(it.op for it in builder.consumers.get(node.output, ())))
     raise Unsupported(
-        f"attention over live rows has to be the only reader of an int8 cache, and {readers or 'an output'} "
-        "reads it: leave its state out of --int8-cache"
+        "an int8 cache is for attention over live rows, those that a position decides; "
+        f"{readers or 'an output'} reads it in another way: leave its state out of --int8-cache"
     )
 
 
