@@ -184,6 +184,13 @@ def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Array |
     return np.array([int(np.argmax(value[name])) for value in values], np.int64)
 
 
+def _before(source: str, origins: Mapping[str, str]) -> str:
+    """The value before all conversions to other integers."""
+    while source in origins:
+        source = origins[source]
+    return source
+
+
 def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Sample]) -> list[Layer]:
     """All quantised tensors of the int8 `model` at `path` that the float model has too, the worst first."""
     known = {name for node in onnx.load(prepared).graph.node for name in node.output}
@@ -196,8 +203,14 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
         if node.op_type == "QuantizeLinear" and node.output[0] in stored
     }
     makers = {name: node for node in model.graph.node for name in node.output}
-    tensors = {source: source.removesuffix(SUFFIX) for source in real if source in makers}
-    tensors = {source: name for source, name in tensors.items() if name in known}
+    read_by = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "QuantizeLinear"}
+    origins = {
+        node.output[0]: read_by[node.input[0]]
+        for node in model.graph.node
+        if node.op_type == "DequantizeLinear" and node.input[0] in read_by
+    }
+    names = {source: _before(source, origins).removesuffix(SUFFIX) for source in real}
+    tensors = {source: name for source, name in names.items() if source in makers and name in known}
     if not tensors:
         return []
     noises = {source: Noise() for source in real}
@@ -206,16 +219,15 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
     for sample in samples:
         wanted, got = {**floats.run(sample), **sample}, reference.run(sample)
         for source, noise in noises.items():
-            noise.add(wanted[tensors.get(source, source)], got[real[source]])
-    sources = {output: source for source, output in real.items()}
+            noise.add(wanted[names[source]], got[real[source]])
     listed = []
     for source in tensors:
         node = makers[source]
         if node.op_type in ("Clip", "Relu"):  # the result of the operator before it
             before = makers.get(node.input[0], node)
             node = node if before.op_type == "DequantizeLinear" else before
-        if node.op_type in MOVERS:
+        if node.op_type in MOVERS or source in origins:  # a conversion
             continue
-        read = [noises[sources[name]].decibels for name in node.input if name in sources]
+        read = [noises[origins[name]].decibels for name in node.input if origins.get(name) in noises]
         listed.append(Layer(node.name, node.op_type, noises[source].decibels, min(read, default=math.inf)))
     return sorted(listed, key=lambda layer: layer.decibels)

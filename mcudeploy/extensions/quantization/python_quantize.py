@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import NonNegativeInt, PositiveInt
+from pydantic import Field, FiniteFloat, NonNegativeInt, PositiveInt
 
-from mcudeploy.commands.keywords import checked
+from mcudeploy.commands.keywords import Named, board_of, checked
 from mcudeploy.commands.python import Report
 
 _Method = Literal["auto", "minmax", "entropy", "percentile"]
-_Activations = Literal["int8", "int16"]
+_Activations = Literal["int8", "int16", "auto"]
+_Decibels = Annotated[FiniteFloat, Field(gt=0)]
 _Weights = Literal["int8", "int4"]
 _Rounding = Literal["nearest", "adaptive"]
 
@@ -31,6 +32,8 @@ def quantize(
     rounding: _Rounding = "nearest",
     shapes: Mapping[str, tuple[int, ...]] | None = None,
     seed: int = 0,
+    board: Named | None = None,
+    within: float | None = None,
 ) -> Report:
     """Turn a float model into integers, calibrated with the samples of `data`, and write it to `output`: the
     object of `quantize --json`.
@@ -47,5 +50,7 @@ def quantize(
     checked("seed", seed, NonNegativeInt)
     classes = None if labels is None else Path(labels)
     given = (method, samples, seed, tuple(keep_float), activations, weights, rounding, dict(shapes or {}))
-    request = QuantizeRequest(Path(data), classes, *given)
+    distance = None if within is None else checked("within", within, _Decibels)
+    target = None if board is None else board_of(board)
+    request = QuantizeRequest(Path(data), classes, *given, target, distance)
     return quantized(quantize_model(Path(model), request, Path(output)))

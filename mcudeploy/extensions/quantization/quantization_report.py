@@ -10,8 +10,9 @@ from typing import Any
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.extensions.quantization.agreement import Agreement, Layer
 from mcudeploy.extensions.quantization.float_model import left_float
-from mcudeploy.extensions.quantization.quantizer import QuantizedModel
+from mcudeploy.extensions.quantization.quantizer import MixturePoint, QuantizedModel
 from mcudeploy.extensions.quantization.sample_faults import fault_notes
+from mcudeploy.report.fits import latency
 from mcudeploy.report.outputs import inputs
 from mcudeploy.verify.data_faults import clipping_warnings, with_cause
 
@@ -26,14 +27,17 @@ def quantized(result: QuantizedModel) -> JsonObject:
     best, samples, accuracy = result.best, result.samples, result.accuracy
     return {
         "method": best.method,
+        "activations": best.activations,
         "weights": best.weights,
         "rounding": best.rounding,
         "methods": [
-            {"method": one.method, "weights": one.weights, "rounding": one.rounding}
+            {"method": one.method, "activations": one.activations}
+            | {"weights": one.weights, "rounding": one.rounding}
             | _figures(one.agreement)
             | {"all_samples_sqnr_db": one.all_decibels}
             for one in result.results
         ],
+        "mixtures": [_mixture(it) for it in result.mixtures],
         "outputs": [
             {"name": name, "sqnr_db": noise.decibels, "max_abs_error": noise.worst}
             for name, noise in best.agreement.outputs.items()
@@ -73,6 +77,18 @@ def quantized(result: QuantizedModel) -> JsonObject:
         "size_bytes": {"float": result.float_bytes, "int8": result.int8_bytes},
         "notes": _notes(result),
         "next": f"mcudeploy run {shlex.quote(str(result.destination))} --board BOARD",
+    }
+
+
+def _mixture(point: MixturePoint) -> JsonObject:
+    fit = point.mixed.fit
+    return {
+        "int16_nodes": list(point.mixed.wide),
+        "within_db": point.mixed.within,
+        "sqnr_db": point.agreement.decibels,
+        "latency": latency(fit.latency),
+        "arena_bytes": fit.chosen.plan.layout.arena_bytes,
+        "chosen": point.chosen,
     }
 
 

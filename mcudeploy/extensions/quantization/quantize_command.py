@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import rich_click as click
 
+from mcudeploy.cli.devices import board_option
 from mcudeploy.cli.options import (
     destination_option,
     files_option,
@@ -17,7 +18,7 @@ from mcudeploy.cli.options import (
     planning_options,
 )
 from mcudeploy.cli.output import Output
-from mcudeploy.cli.parameter_types import InputData, InputFile
+from mcudeploy.cli.parameter_types import Finite, InputData, InputFile
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import same_file
@@ -72,10 +73,18 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--activations",
-    type=click.Choice(("int8", "int16")),
+    type=click.Choice(("int8", "int16", "auto")),
     default="int8",
     show_default=True,
-    help="Integers of activations. int16 is more exact, and takes twice the RAM and more time.",
+    help="Integers of activations. int16 is more exact, and takes twice the RAM and more time; auto takes "
+    "int16 for the layers that need it, with --board.",
+)
+@board_option(required=False)
+@click.option(
+    "--within",
+    metavar="DB",
+    type=Finite(min=0, min_open=True),
+    help="With --activations auto: how many decibels of SQNR below int16 the outputs may be. Default 3.",
 )
 @click.option(
     "--weights",
@@ -108,6 +117,7 @@ if TYPE_CHECKING:
     "request",
     "mcudeploy.extensions.quantization.quantizer:QuantizeRequest",
     *("data", "labels", "method", "samples", "seed", "keep_float", "activations", "weights", "rounding"),
+    *("board", "within"),
 )
 def quantize(
     *, model: Path, destination: Path, request: QuantizeRequest, options: Options, output: Output

@@ -16,9 +16,11 @@ import onnx
 from numpy.typing import NDArray
 from onnx import ModelProto
 
+from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ModelError, UsageError
 from mcudeploy.common.files import same_file, work_folder, write_file
 from mcudeploy.common.progress import SILENT, Progress
+from mcudeploy.common.solver import require_solver
 from mcudeploy.common.text import printable
 from mcudeploy.extensions.quantization import agreement as compare
 from mcudeploy.extensions.quantization import ort_quantizer as library
@@ -41,6 +43,7 @@ from mcudeploy.extensions.quantization.float_model import (
     float_nodes,
     read_float,
 )
+from mcudeploy.extensions.quantization.mixing import Mixed, Mixer, MixtureSource
 from mcudeploy.extensions.quantization.ort_quantizer import (
     METHODS,
     Activations,
@@ -55,6 +58,7 @@ from mcudeploy.extensions.quantization.sample_faults import (
     input_facts,
     output_fault,
 )
+from mcudeploy.extensions.quantization.value_noise import NoiseMeter
 from mcudeploy.frontend.onnx.foreign_nodes import foreign_nodes
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.shapes import Shapes
@@ -69,7 +73,9 @@ _FEWEST = 8
 """Number of samples below which none are held out."""
 
 _HELD_OUT = 0.25
-_LAYER_SAMPLES = 32
+_LAYER_SAMPLES, _MIXED_SAMPLES = 32, 150
+_WITHIN = 3.0
+"""Decibels less than with int16 that a mixture may have by default."""
 _NEAR, _CLEARLY = 1.0, 3.0
 """Decibels: calibration samples decide between methods this near; an outlier that is reported costs more."""
 
@@ -77,7 +83,8 @@ _NEAR, _CLEARLY = 1.0, 3.0
 @dataclass(frozen=True, slots=True)
 class QuantizeRequest:
     """Options of the user. `samples` limits the samples for calibration and for comparison; `shapes` are
-    input shapes; `keep_float` names nodes or operators.
+    input shapes; `keep_float` names nodes or operators. Activations "auto" are int8 or int16, for the least
+    cycles on `board` and at most `within` decibels less than with int16, 3 by default.
     """
 
     data: Path
@@ -86,10 +93,17 @@ class QuantizeRequest:
     samples: int = 200
     seed: int = 0
     keep_float: tuple[str, ...] = ()
-    activations: Activations = "int8"
+    activations: Activations | Literal["auto"] = "int8"
     weights: Weights = "int8"
     rounding: Rounding = "nearest"
     shapes: Shapes = field(default_factory=dict)
+    board: Board | None = None
+    within: float | None = None
+
+    @property
+    def integers(self) -> Integers:
+        """The integers of values of one type, with int8 weights: int16 before layers are chosen."""
+        return Integers("int16" if self.activations == "auto" else self.activations)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -128,6 +142,18 @@ class MethodResult:
     weights: Weights = "int8"
     rounding: Rounding = "nearest"
     all_decibels: float | None = None
+    activations: Activations | Literal["auto"] = "int8"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixturePoint:
+    """A mixture of int8 and int16, and its agreement with weights to the nearest int8. `chosen`: the wanted
+    one.
+    """
+
+    mixed: Mixed
+    agreement: Agreement
+    chosen: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +200,7 @@ class QuantizedModel:
     without_far: float | None
     inputs: Sequence[InputFacts]
     output_fault: str | None
+    mixtures: Sequence[MixturePoint] = ()
 
 
 def quantize_model(
@@ -184,6 +211,7 @@ def quantize_model(
     Raises ModelError for a model that is already quantised or that boards cannot run, and UsageError for data
     that do not fit it. Writes nothing before all results are known.
     """
+    _require_board(request)
     progress.stage(f"reading {path.name}")
     _require_no_weights_in(path, destination)
     model = read_float(path, InputChoices(request.shapes))
@@ -204,6 +232,10 @@ def quantize_model(
         results, left = work.all_made(prepared, request, floats)
         results = work.ties_compared(results, floats)
         best, results = work.refined(prepared, request, results, floats)
+        mixtures: Sequence[MixturePoint] = ()
+        if request.activations == "auto":
+            best, models, mixtures = work.mixed(prepared, request, best, floats)
+            results, left = [*results, *models], float_nodes(best.path)
         without = work.without(prepared, request, best, faults)
         progress.stage("comparing layers")
         shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
@@ -229,7 +261,25 @@ def quantize_model(
         without,
         facts,
         output_fault(floats, work.classes, comparison.load, right),
+        mixtures,
     )
+
+
+def _require_board(request: QuantizeRequest) -> None:
+    """Raise UsageError for options of mixtures without mixtures, and for mixtures without a board's costs."""
+    if request.activations != "auto":
+        given = {"--board": request.board, "--within": request.within}
+        for option in (name for name, value in given.items() if value is not None):
+            raise UsageError(f"{option} chooses int8 or int16 for each layer: add --activations auto")
+    elif request.board is None:
+        raise UsageError("--activations auto weighs cycles and RAM on a board: add --board NAME")
+    elif request.board.is_host:
+        raise UsageError(
+            f"--activations auto needs the cycles of kernels, which {request.board.name} does not state: "
+            "name a microcontroller's board"
+        )
+    else:
+        require_solver("--activations auto")
 
 
 def _labels(request: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | None:
@@ -285,7 +335,7 @@ class _Work:
             if method not in wanted:
                 continue
             self.ranges[method] = ranges
-            proto, dead = library.insert(prepared, ranges, in_float, Integers(request.activations))
+            proto, dead = library.insert(prepared, ranges, in_float, request.integers)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
             if not results:  # report unsupported operators before the other methods take their time
@@ -294,26 +344,71 @@ class _Work:
                 self.classes = floats.run(self.comparison, self._advance)
             self.progress.stage(f"comparing: {method}")
             agreement = floats.against(path, self.comparison, self._advance)
-            results.append(MethodResult(method, proto, path, agreement, dead))
+            activations = request.integers.activations
+            results.append(MethodResult(method, proto, path, agreement, dead, activations=activations))
         return results, left
 
     def refined(
         self, prepared: Path, request: QuantizeRequest, results: list[MethodResult], floats: Floats
     ) -> tuple[MethodResult, list[MethodResult]]:
         """Return the best model, with the requested weights and rounding, and all models."""
-        best = max(results, key=_preference)
+        start = max(results, key=_preference)
+        best, models = self._finished(prepared, request, start, request.integers, floats)
+        return best, [*(it for it in results if it.method != start.method), *models]
+
+    def _finished(
+        self,
+        prepared: Path,
+        request: QuantizeRequest,
+        start: MethodResult,
+        integers: Integers,
+        floats: Floats,
+    ) -> tuple[MethodResult, list[MethodResult]]:
+        """Return a model with the requested weights and rounding, and both models."""
         if request.weights != "int8":
-            ranges, in_float = self.ranges[best.method], excluded(prepared, request.keep_float)
-            integers = Integers(request.activations, request.weights)
-            proto, _ = library.insert(prepared, ranges, in_float, integers)
-            narrow = replace(best, proto=proto, weights=request.weights, all_decibels=None)
+            ranges, in_float = self.ranges[start.method], excluded(prepared, request.keep_float)
+            proto, _ = library.insert(prepared, ranges, in_float, replace(integers, weights=request.weights))
+            narrow = replace(start, proto=proto, weights=request.weights, all_decibels=None)
             best = self._rounded(prepared, narrow, floats)
-            return best, [*results, best]
+            return best, [start, best]
         if request.rounding == "nearest":
-            return best, results
-        pair = self._on_all_samples((best, self._rounded(prepared, best, floats)), floats)
-        others = [it for it in results if it.method != best.method]
-        return max(pair, key=_least_noise), [*others, *pair]
+            return start, [start]
+        pair = self._on_all_samples((start, self._rounded(prepared, start, floats)), floats)
+        return max(pair, key=_least_noise), pair
+
+    def mixed(
+        self, prepared: Path, request: QuantizeRequest, wide: MethodResult, floats: Floats
+    ) -> tuple[MethodResult, list[MethodResult], list[MixturePoint]]:
+        """Return the mixture of int8 and int16 that is wanted, both its roundings, and all mixtures.
+
+        `wide` is the int16 model with the requested weights and rounding, which may be the only choice.
+        """
+        assert request.board is not None
+        self.progress.stage("comparing int8 with int16")
+        part = replace(self.calibration, indices=self.calibration.indices[:_MIXED_SAMPLES])
+        meter = NoiseMeter(onnx.load(prepared), list(part), self.folder / "one.onnx")
+        in_float, others = excluded(prepared, request.keep_float), dict(self.ranges)
+        ranges = (others.pop(wide.method), *others.values())
+        mixer = Mixer.of(
+            MixtureSource(prepared, ranges, in_float, request.board),
+            meter,
+            meter.agreement(wide.proto),
+            self.progress.advance,
+        )
+        self.progress.stage("choosing int8 or int16")
+        within = _WITHIN if request.within is None else request.within
+        chosen, mixtures = mixer.mixtures(within)
+        points, path = [], self.folder / "mixed.onnx"
+        for it in sorted(mixtures, key=lambda it: it.wide == chosen.wide):  # the chosen one stays in the file
+            onnx.save(it.proto, path)
+            agreement = floats.against(path, self.comparison, lambda _: None)
+            points.append(MixturePoint(it, agreement, it.wide == chosen.wide))
+        points.sort(key=lambda it: len(it.mixed.wide))
+        if points[-1].chosen:
+            return wide, [], points
+        start = MethodResult(wide.method, chosen.proto, path, agreement, wide.dead, activations="auto")
+        best, models = self._finished(prepared, request, start, Integers(mixture=chosen.mixture), floats)
+        return best, models, points
 
     def _rounded(self, prepared: Path, best: MethodResult, floats: Floats) -> MethodResult:
         """Round the weights of a quantised model again, by the calibration samples."""
@@ -363,14 +458,14 @@ class _Work:
             replace(part, indices=part.indices[~np.isin(part.indices, outliers)])
             for part in (self.calibration, self.comparison)
         ]
-        if not outliers or not all(map(len, parts)) or best.weights != "int8":
+        if not outliers or not all(map(len, parts)) or best.weights != "int8" or best.activations == "auto":
             return None
         self.progress.stage("comparing without outliers")
         calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
         for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
         in_float = excluded(prepared, request.keep_float)
-        onnx.save(library.insert(prepared, ranges, in_float, Integers(request.activations))[0], path)
+        onnx.save(library.insert(prepared, ranges, in_float, request.integers)[0], path)
         floats = Floats(prepared, [it.name for it in self.model.outputs], None)
         floats.run(parts[1], lambda _: None)
         decibels = floats.against(path, parts[1], lambda _: None).decibels

@@ -6,13 +6,14 @@ import math
 from typing import Any
 
 from rich.console import Console
+from rich.table import Table
 
 from mcudeploy.cli.output import Values, cell
 from mcudeploy.cli.table_grids import facts, table_of
 from mcudeploy.common.text import count_text, plain
 
 _LONGEST = 64
-_CHOICES = ("method", "weights", "rounding")
+_CHOICES = ("method", "activations", "weights", "rounding")
 
 
 def quantize(console: Console, report: Values) -> None:
@@ -21,10 +22,14 @@ def quantize(console: Console, report: Values) -> None:
     for one in report["methods"]:
         chosen = "chosen" if all(one[key] == report[key] for key in _CHOICES) else ""
         few = " int4" if one["weights"] == "int4" else ""
-        name = one["method"] + (f",{few} rounded adaptively" if one["rounding"] == "adaptive" else "")
+        types = {"auto": ", int8 and int16", "int16": ", int16"} if report["mixtures"] else {}
+        name = one["method"] + types.get(one["activations"], "")
+        name += f",{few} rounded adaptively" if one["rounding"] == "adaptive" else ""
         figures = (_share(one["top1_agreement"]), _decibels(one["sqnr_db"]), f"{one['max_abs_error']:.4g}")
         methods.add_row(*map(cell, (name, *figures, chosen)))
     console.print(methods)
+    if report["mixtures"]:
+        console.print(_mixtures(report["mixtures"]))
     if len(report["outputs"]) > 1:
         outputs = table_of("output", "SQNR>", "largest error>")
         for one in report["outputs"]:
@@ -41,6 +46,21 @@ def quantize(console: Console, report: Values) -> None:
     for note in report["notes"]:
         console.print(cell(f"note: {note}"), soft_wrap=True)
     console.print(cell(f"next: {report['next']}"), soft_wrap=True)
+
+
+def _mixtures(mixtures: list[dict[str, Any]]) -> Table:
+    """Mixtures of int8 and int16, the fewest layers in int16 first."""
+    table = table_of("layers in int16>", "SQNR, nearest weights>", "arena, unsplit>", "latency>", "")
+    for one in mixtures:
+        time = one["latency"]
+        figures = (
+            _decibels(one["sqnr_db"]),
+            f"{one['arena_bytes']:,} B",
+            f"{time['value']:,} {time['unit']}",
+        )
+        chosen = "chosen" if one["chosen"] else ""
+        table.add_row(*map(cell, (f"{len(one['int16_nodes']):,}", *figures, chosen)))
+    return table
 
 
 def _facts(report: Values) -> list[tuple[str, str]]:
@@ -61,12 +81,18 @@ def _facts(report: Values) -> list[tuple[str, str]]:
             "accuracy",
             f"{_share(accuracy['float'])} float, {_share(accuracy['int8'])} int8" if accuracy else "",
         ),
+        ("in int16", _in_int16(report["mixtures"])),
         ("most is lost", "" if loudest is None else f"at {plain(_short(loudest))}"),
         ("in float", _in_float(report["float_nodes"])),
         ("wide channels", "; ".join(_wide(it) for it in wide[:3])),
         ("size", f"{size['float']:,} B float, {size['int8']:,} B quantised"),
         ("written", report["output"]),
     ]
+
+
+def _in_int16(mixtures: list[dict[str, Any]]) -> str:
+    named = [_short(name) for one in mixtures if one["chosen"] for name in one["int16_nodes"]]
+    return ", ".join(map(plain, named[:6])) + (f" and {len(named) - 6} more" if len(named) > 6 else "")
 
 
 def _in_float(nodes: list[dict[str, Any]]) -> str:

@@ -1,0 +1,128 @@
+"""int8 or int16 for each layer: the least cycles and RAM at most some noise away from the int16 model.
+
+A layer is an operator with the activation and the moves after it; it reads and writes values of its type.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from onnx import GraphProto
+
+from mcudeploy.common.solver import cp_solver
+from mcudeploy.costs.estimate import board_costs
+from mcudeploy.extensions.quantization.agreement import MOVERS
+from mcudeploy.extensions.quantization.ort_quantizer import BOUNDED, Mixture
+from mcudeploy.extensions.quantization.value_noise import Powers, Value
+from mcudeploy.planner.fit import Fit
+from mcudeploy.planner.search.placing import estimated_steps
+
+_UNITS = 1_000_000
+"""Integer steps of a budget of noise, and of the cost of the int8 model."""
+_EFFORT, _SECONDS = 2.0, 20.0
+"""Limits of a choice by the solver: its deterministic measure decides, unless the computer is very slow."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Network:
+    """The layer of each node of a prepared model by name, and the values between layers.
+
+    `narrow` and `wide`: cycles of layers in int8 and in int16; `conversion`: cycles to convert an element.
+    """
+
+    layer: Mapping[str, int]
+    values: Sequence[Value]
+    narrow: Mapping[int, float]
+    wide: Mapping[int, float]
+    conversion: float
+
+    def mixture(self, wide: Collection[int]) -> Mixture:
+        """Return the types of all values if these layers compute in int16."""
+        nodes = frozenset(name for name, layer in self.layer.items() if layer in wide)
+        return Mixture(nodes, {value.name: value.range for value in self.values})
+
+    def choice(self, budgets: Powers, ram_worth: float) -> frozenset[int]:
+        """The layers in int16 with which int8 adds at most the noise `budgets`, at the least cost.
+
+        The cost is the cycles, and `ram_worth` times the bytes at the peak, both relative to those of int8.
+        """
+        from ortools.sat.python import cp_model
+
+        model, layers = cp_model.CpModel(), sorted(set(self.layer.values()))
+        wide = {it: model.new_bool_var(f"layer {it}") for it in layers}
+        noise: dict[str, list[Any]] = {name: [] for name in budgets}
+        cycles: list[Any] = []
+        sizes = []
+        least = sum(self.narrow.values()) or 1.0
+        for value in self.values:
+            made = model.new_bool_var(value.name) if value.maker is None else wide[value.maker]
+            differs = model.new_bool_var(value.name)
+            for name in budgets:
+                noise[name].append(_share(value.noise[name], budgets[name]) * (1 - made))
+            for reader in value.readers:
+                if value.maker is None:  # in int16 only if all read that
+                    model.add_implication(made, wide[reader])
+                alone = model.new_bool_var(value.name)
+                model.add_bool_or(differs, made, ~wide[reader])
+                model.add_bool_or(differs, ~made, wide[reader])
+                model.add_bool_or(alone, ~made, wide[reader])
+                for name in budgets:
+                    noise[name].append(_share(value.by_reader[reader][name], budgets[name]) * alone)
+            cycles.append(round(_UNITS * self.conversion * value.elements / least) * differs)
+            sizes.append(model.new_int_var(0, 3 * value.elements, value.name))
+            model.add(sizes[-1] >= value.elements + value.elements * made)
+            model.add(sizes[-1] >= 3 * value.elements * differs)  # in both types
+        for name in budgets:
+            model.add(sum(noise[name]) <= _UNITS)
+        cycles += [
+            round(_UNITS * (self.wide.get(it, 0) - self.narrow.get(it, 0)) / least) * wide[it]
+            for it in layers
+        ]
+        peak = model.new_int_var(0, 3 * sum(it.elements for it in self.values), "peak")
+        for live in self._live():
+            model.add(peak >= sum(sizes[it] for it in live))
+        in_int8 = max(sum(self.values[it].elements for it in live) for live in self._live())
+        model.minimize(sum(cycles) + round(_UNITS * ram_worth / in_int8) * peak)
+        solver = cp_solver(_SECONDS, effort=_EFFORT)
+        found = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        return frozenset(it for it in layers if not found or solver.boolean_value(wide[it]))
+
+    def _live(self) -> set[tuple[int, ...]]:
+        """The values that exist together, for each place in the order of nodes."""
+        return {
+            tuple(at for at, it in enumerate(self.values) if it.steps[0] <= step <= it.steps[1])
+            for step in {it.steps[0] for it in self.values}
+        }
+
+
+def _share(noise: float, budget: float) -> int:
+    """The share of a budget in units, at most twice the budget."""
+    return round(_UNITS * min(noise / budget if budget > 0 else 2.0, 2.0)) if noise > 0 else 0
+
+
+def layers_of(graph: GraphProto) -> dict[str, int]:
+    """The layer of each node by name: the place of the node whose result it bounds or moves, else its own."""
+    makers = {name: node for node in graph.node for name in node.output}
+    readers = Counter(name for node in graph.node for name in node.input)
+    layer: dict[str, int] = {}
+    for place, node in enumerate(graph.node):
+        before = makers.get(node.input[0]) if node.input else None
+        bounds = node.op_type in ("Clip", "Relu") and readers[node.input[0]] == 1
+        follows = before is not None and (node.op_type in MOVERS or (bounds and before.op_type in BOUNDED))
+        layer[node.name] = layer[before.name] if before is not None and follows else place
+    return layer
+
+
+def cycles_of(fit: Fit, layer: Mapping[str, int]) -> dict[int, float]:
+    """The cycles of each layer of a quantised model in the unsplit plan, by the costs of the board's core."""
+    way, cycles = fit.chosen, dict.fromkeys(layer.values(), 0.0)
+    times = estimated_steps(way.plan, way.model, board_costs(fit.board))
+    for step, ticks in zip(way.plan.schedule.steps, times, strict=True):
+        names = way.plan.graph.operators[step.operator].onnx_nodes
+        place = next((layer[name] for name in names if name in layer), None)
+        if place is not None:
+            cycles[place] += ticks
+    return cycles

@@ -1,0 +1,145 @@
+"""Mixtures of int8 and int16 layers within distances of the int16 model, judged by the planner."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import ModelProto
+
+from mcudeploy.boards.board import Board
+from mcudeploy.costs.estimate import board_costs
+from mcudeploy.extensions.quantization import ort_quantizer as library
+from mcudeploy.extensions.quantization.agreement import Agreement
+from mcudeploy.extensions.quantization.mixed_precision import Network, cycles_of, layers_of
+from mcudeploy.extensions.quantization.ort_quantizer import Integers, Mixture
+from mcudeploy.extensions.quantization.value_noise import Int8Model, NoiseMeter, with_float_weights
+from mcudeploy.planner.fit import Fit, unsplit_fit
+from mcudeploy.planner.model.model import load_model
+from mcudeploy.planner.plan_options import Options
+
+_DISTANCES = (1.0, 3.0, 6.0, 10.0, 15.0)
+"""Decibels below the int16 model of mixtures beside the wanted one."""
+_RAM_WORTHS = (0.0, 0.3, 1.0)
+"""Worths of the bytes at the peak, beside the cycles: the planner judges the mixtures of all."""
+_TIGHTER, _TRIALS = 0.7, 8
+"""By how much less noise is allowed if a mixture has more than allowed, and how often."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixed:
+    """A quantised model whose operators `wide` compute in int16, with its unsplit plan.
+
+    `within`: the decibels below the int16 model that were allowed, None for int8 alone.
+    """
+
+    within: float | None
+    wide: tuple[str, ...]
+    mixture: Mixture
+    proto: ModelProto
+    fit: Fit
+
+    @property
+    def cost(self) -> float:
+        """One percent of the cycles is worth one percent of the arena."""
+        assert self.fit.latency is not None
+        return self.fit.latency.ticks * self.fit.chosen.plan.layout.arena_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MixtureSource:
+    """A prepared model, ranges of its values by calibration method, those for int16 first; the nodes that
+    stay float; the board.
+    """
+
+    prepared: Path
+    ranges: Sequence[Any]
+    in_float: Sequence[str]
+    board: Board
+
+    def inserted(self, mixture: Mixture) -> ModelProto:
+        """Quantise to a mixture of types."""
+        return library.insert(self.prepared, self.ranges[0], self.in_float, Integers(mixture=mixture))[0]
+
+    def int8_models(self) -> list[Int8Model]:
+        """Quantise to int8 by each method."""
+        known = [library.value_ranges(self.prepared, it) for it in self.ranges]
+        return [Int8Model(self.inserted(Mixture((), it)), it) for it in known]
+
+    def fit(self, proto: ModelProto, path: Path) -> Fit:
+        """The fit of the unsplit plan of a quantised model, which is written to `path`."""
+        onnx.save(proto, path)
+        return unsplit_fit(load_model(path, isa=self.board.isa), self.board, Options())
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Mixer:
+    """Makes mixtures. `reference`: the int16 model compared with the float model, with the weights that are
+    wanted; `nearest`: with the nearest int8 weights.
+    """
+
+    source: MixtureSource
+    meter: NoiseMeter
+    reference: Agreement
+    nearest: Agreement
+    network: Network
+
+    @classmethod
+    def of(
+        cls,
+        source: MixtureSource,
+        meter: NoiseMeter,
+        reference: Agreement,
+        advance: Callable[[int, int], None],
+    ) -> Mixer:
+        """Measure the noise of values and the cycles of layers."""
+        layer, models = layers_of(meter.prepared.graph), source.int8_models()
+        values = meter.values(layer, models, advance)
+        wide = source.inserted(Mixture(layer, models[0].ranges))
+        narrow, wider = (cycles_of(source.fit(it, meter.path), layer) for it in (models[0].proto, wide))
+        conversion = board_costs(source.board).ticks("rescale_s16", {"iterations": 1.0})
+        network = Network(layer, values, narrow, wider, conversion)
+        return cls(source, meter, reference, meter.agreement(wide), network)
+
+    def mixtures(self, within: float) -> tuple[Mixed, Sequence[Mixed]]:
+        """The mixture at this distance; and int8, mixtures at several distances, int16, each once."""
+        distances = sorted({*_DISTANCES, within}, reverse=True)
+        made = [
+            self._made(None, ()),
+            *map(self.mixed, distances),
+            self._made(0.0, self.network.layer.values()),
+        ]
+        chosen = made[1 + distances.index(within)]
+        return chosen, list({it.wide: it for it in made}.values())
+
+    def mixed(self, within: float) -> Mixed:
+        """The mixture of the least cost whose outputs are at most so many decibels below the int16 model's.
+
+        The noise of activations alone is judged, and with that of the nearest int8 weights.
+        """
+        budgets = self.meter.budgets(self.reference, within)
+        most = self.meter.budgets(self.nearest, within)
+        allowed = budgets
+        for _ in range(_TRIALS):
+            choices = dict.fromkeys(self.network.choice(allowed, worth) for worth in _RAM_WORTHS)
+            best = min((self._made(within, it) for it in choices), key=lambda it: it.cost)
+            activations = self.meter.agreement(with_float_weights(best.proto, self.meter.prepared)).outputs
+            whole, without = self.meter.agreement(best.proto).outputs, self.nearest.outputs
+            if all(
+                activations[name].noise <= budgets[name]
+                and whole[name].noise <= without[name].noise + most[name]
+                for name in budgets
+            ):
+                return best
+            allowed = {name: _TIGHTER * it for name, it in allowed.items()}
+        return self._made(within, self.network.layer.values())
+
+    def _made(self, within: float | None, layers: Collection[int]) -> Mixed:
+        mixture = self.network.mixture(layers)
+        proto = self.source.inserted(mixture)
+        heads = [it.name for place, it in enumerate(self.meter.prepared.graph.node) if place in layers]
+        wide = tuple(name for name in heads if name not in self.source.in_float)
+        return Mixed(within, wide, mixture, proto, self.source.fit(proto, self.meter.path))
