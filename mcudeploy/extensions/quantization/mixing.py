@@ -116,7 +116,7 @@ class Mixer:
         return chosen, list({it.wide: it for it in made}.values())
 
     def mixed(self, within: float) -> Mixed:
-        """The mixture of the least cost whose outputs are at most so many decibels below the int16 model's.
+        """The mixture of the least cost whose outputs are at most `within` decibels below the int16 model's.
 
         The noise of activations alone is judged, and with that of the nearest int8 weights.
         """

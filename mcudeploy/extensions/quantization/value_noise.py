@@ -98,7 +98,7 @@ class NoiseMeter:
         return Agreement(noises, None, None, len(self._samples))
 
     def budgets(self, reference: Agreement, within: float) -> dict[str, float]:
-        """The powers of noise with which outputs are so many decibels below the worst one of a reference, and
+        """The powers of noise with which outputs are `within` decibels below the worst one of a reference, and
         inputs of a Softmax below their worst, beside the noise of the reference.
         """
         found = {}
