@@ -98,8 +98,8 @@ class NoiseMeter:
         return Agreement(noises, None, None, len(self._samples))
 
     def budgets(self, reference: Agreement, within: float) -> dict[str, float]:
-        """The powers of noise with which outputs are `within` decibels below the worst one of a reference, and
-        inputs of a Softmax below their worst, beside the noise of the reference.
+        """The powers of noise, beside those of a reference, with which outputs are `within` decibels below its
+        worst one, and inputs of a Softmax below their worst.
         """
         found = {}
         for names in filter(None, (self._outputs, [*self._ends])):
