@@ -98,7 +98,7 @@ class NoiseMeter:
         return Agreement(noises, None, None, len(self._samples))
 
     def budgets(self, reference: Agreement, within: float) -> dict[str, float]:
-        """The powers of noise, beside those of a reference, with which outputs are `within` decibels below its
+        """The noise, beside those of a reference, with which outputs are `within` decibels below its
         worst one, and inputs of a Softmax below their worst.
         """
         found = {}
