@@ -78,6 +78,8 @@ SHAPES: tuple[Shape, ...] = (
 _DEPTHS = (4, 8, 12, 16, 24, 32, 48, 64, 96, 128)
 _ASYMMETRIC = 3
 """Step between convolutions that are measured by weights of nine bits too."""
+_PACKED = 2
+"""The same by weights of four bits."""
 MOST_BYTES = 60_000
 """Maximum bytes of one operator's tensors and constants: a small board has no more, larger ones add nothing.
 """
@@ -106,6 +108,7 @@ def cases(dtype: DType) -> Iterator[Graph]:
         yield from signal_cases()
         yield from int16_cases()
         yield from (*fused_cases(), *fused_cases("tflite"))
+        yield from _four_bits()
 
 
 def _linear(dtype: DType) -> Iterator[Graph]:
@@ -198,6 +201,19 @@ def _variations(graphs: list[Graph], dtype: DType) -> Iterator[Graph]:
         yield from asymmetric
         yield from (_of_nine_bits(it) for it in graphs if isinstance(it.operators[0].op, Conv2dByRows))
         yield from map(_as_in_tflite, asymmetric)
+
+
+def _four_bits() -> Iterator[Graph]:
+    """Yield convolutions of integers with weights of four bits."""
+    packed = list[Graph]()
+    for graph in _linear(DType.INT8):
+        (operator,) = graph.operators
+        weights = operator.constants.get("weights")
+        if isinstance(operator.op, Conv2d) and operator.op.rounding == "once" and weights.dtype == np.int8:
+            constants = {**operator.constants, "weights": np.asarray(weights % 16 - 8, np.int8)}
+            packed.append(replace(graph, operators=(replace(operator, constants=constants),)))
+    yield from packed[::_PACKED]
+    yield from map(_as_in_tflite, packed[:: _PACKED * _PACKED])
 
 
 def _of_nine_bits(graph: Graph) -> Graph:

@@ -59,7 +59,8 @@ TYPES = {
     "[16x8](tflite.md#int16-activations)",
     "int16 activations with zero points, uint16 ones; 4 or 2 bits": "float32, rounded and clipped to the "
     "integers of the file: 4 bytes of RAM for each element, no integer kernels",
-    "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel",
+    "int4, uint4, int2, uint2 weights": "int8, with one scale for a tensor or an output channel; those of "
+    "int8 convolutions and dense layers that fit 4 bits stay packed where their kernels are worth it",
     "weights of 8, 4 or 2 bits in blocks, under float activations: DequantizeLinear with block_size, "
     "MatMulNBits, GatherBlockQuantized": "packed as in the file, with a float32 scale for each block, in "
     "products along the blocks (MatMul, Gemm, 1x1 Conv) and in tables that Gather reads; blocks of a "

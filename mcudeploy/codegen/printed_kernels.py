@@ -1,7 +1,8 @@
-"""Kernels without a file in firmware/: those of scalar functions are printed from a table, twins, which round
-results twice, from the sources of the kernels that round once.
+"""Kernels without a file in firmware/: those of scalar functions are printed from a table; twins, which round
+results twice or have weights of four bits, from the sources of the kernels by int8 that round once.
 
-The source of a twin defines MCUD_TWICE; see firmware/arith/int8/mcud_simd.h.
+The source of a twin that rounds twice defines MCUD_TWICE; see firmware/arith/int8/mcud_simd.h. That of one by
+weights of four bits calls the functions of mcud_s4w.h.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ import re
 from collections.abc import Mapping
 
 from mcudeploy.codegen.templates import fill
-from mcudeploy.ir.opdef import TWICE
+from mcudeploy.ir.opdef import S4W, TWICE
+from mcudeploy.ops.conv.conv_s4w import S4W_TWINS
 from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.scalar.functions import BINARY, UNARY, BinaryFunction, UnaryFunction
 
@@ -42,13 +44,31 @@ def print_kernel(name: str) -> str:
     )
 
 
+_OF_FOUR_BITS = {
+    r'"mcud_dot(_row)?_s8\.h"': '"mcud_s4w.h"',
+    r"\bmcud_(multiply|pixel)_s8\(": r"mcud_\1_s4w(",
+    re.escape("(params->group_outputs + 1) / 2 * (2 + 2 * MCUD_FACTORS + 2 * params->patch_groups)"): (
+        "mcud_words_s4w(params->group_outputs, params->patch_groups)"
+    ),
+    re.escape("left > 4 || left == 3"): "0",
+}
+"""What differs in a twin by weights of four bits: functions, the words of a group, no blocks of three pixels.
+
+So the code that compilers make of the kernels by int8 stays as it is.
+"""
 _SHARED = {
     "mcud_wide_s8": ("mcud_wide_multiply", "mcud_wide_expand_fours"),
     "mcud_pixels_s8": ("mcud_vector_pixels",),
+    "mcud_s4w": ("mcud_multiply_s4w", "mcud_pixel_s4w"),
 }
 """Sources with functions that several kernels call, and these functions."""
+_ORIGINALS = (
+    {f"{name}{TWICE}": name for name in _SHARED}
+    | {f"{name}{TWICE}": name.removesuffix(S4W) for name in TWINS}
+    | {name: name.removesuffix(S4W) for name in S4W_TWINS}
+)
 PRINTED_TWINS: Mapping[str, str] = {
-    f"{name}{TWICE}.{kind}": f"{name}.{kind}" for name in (*_SHARED, *TWINS) for kind in "ch"
+    f"{twin}.{kind}": f"{name}.{kind}" for twin, name in _ORIGINALS.items() for kind in "ch"
 }
 """The names of the sources and headers of twins, and those of the files that they are printed from."""
 
@@ -56,21 +76,30 @@ PRINTED_TWINS: Mapping[str, str] = {
 def print_twin(name: str, original: str) -> str:
     """Return the text of a file of PRINTED_TWINS, from that of its original."""
     stem = PRINTED_TWINS[name][:-2]
+    suffix = name[:-2].removeprefix(stem)
+    twice = TWICE if suffix.endswith(TWICE) else ""
     if name.endswith(".c"):
-        text = re.sub(rf'"({"|".join((stem, *_SHARED))})\.h"', rf'"\1{TWICE}.h"', original)
-        return "#define MCUD_TWICE\n" + re.sub(rf"\bmcud_{stem}\(", f"mcud_{stem}{TWICE}(", text)
+        text = original.replace(f'"{stem}.h"', f'"{stem}{suffix}.h"')
+        if suffix.startswith(S4W):
+            for of_int8, own in _OF_FOUR_BITS.items():
+                text = re.sub(of_int8, own, text)
+        text = re.sub(rf'"({"|".join(_SHARED)})\.h"', rf'"\1{twice}.h"', text)
+        text = re.sub(rf"\bmcud_{stem}\(", f"mcud_{stem}{suffix}(", text)
+        return f"#define MCUD_TWICE\n{text}" if twice else text
     if stem in _SHARED:
-        return "".join(f"#define {it} {it}{TWICE}\n" for it in _SHARED[stem]) + original
-    guard = f"MCUD_{stem}{TWICE}_H".upper()
-    return f"""/* {stem}.h with results that are rounded twice: a channel has two factors, see mcud_simd.h. */
+        return "".join(f"#define {it} {it}{twice}\n" for it in _SHARED[stem]) + original
+    guard = f"MCUD_{stem}{suffix}_H".upper()
+    of_bits = "weights of four bits, see mcud_s4w.h" if suffix.startswith(S4W) else ""
+    of_results = "results that are rounded twice: a channel has two factors, see mcud_simd.h" if twice else ""
+    return f"""/* {stem}.h with {", and ".join(filter(None, (of_bits, of_results)))}. */
 #ifndef {guard}
 #define {guard}
 
 #include "{stem}.h"
 
-typedef mcud_{stem}_params mcud_{stem}{TWICE}_params;
+typedef mcud_{stem}_params mcud_{stem}{suffix}_params;
 
-mcud_kernel mcud_{stem}{TWICE};
+mcud_kernel mcud_{stem}{suffix};
 
 #endif
 """

@@ -181,6 +181,8 @@ UNIT_ALIGNMENT = 16
 """Bytes that addresses of arrays which a unit beside the core reads are a multiple of."""
 TWICE = "_twice"
 """The suffix of a twin: a kernel from the source of another one that rounds results twice."""
+S4W = "_s4w"
+"""The suffix of a twin by weights of four bits."""
 
 ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | CallTable | None
 """The value of a kernel parameter.

@@ -30,8 +30,9 @@ from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import TWICE, KernelCall
+from mcudeploy.ir.opdef import S4W, TWICE, KernelCall
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_s4w import S4W_TWINS
 from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.image.resize import COORDINATE_MODES, Resize, resize_samples
 from mcudeploy.ops.matrix.block_weights import BlockDense
@@ -76,6 +77,7 @@ KERNELS = (
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_mve", "matmul_s8_wide"),
     *("layer_norm_s8", "lstm_s8"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
+    *sorted(S4W_TWINS),
     *(f"{name}{TWICE}" for name in sorted(TWINS)),
 )
 PAIRED = (
@@ -587,6 +589,26 @@ integer_convolutions = convolutions(geometries(many=80))
 @settings(unhurried, max_examples=examples(6, 12))
 def test_blocks_of_pixels_by_weights_of_16_bits(host: Device, board: Device, work: Work) -> None:
     assume(any(call.kernel.endswith("_wide") for call in work.calls(Isa.DSP)))
+    check(host, board, work)
+
+
+def _of_four_bits(work: Work) -> Work:
+    """The same by weights from -8 to 7, those of some channels all -8."""
+    constants = work.operator.constants
+    weights = (constants["weights"] % 16 - 8).astype(np.int8)
+    weights[constants["bias"] % 4 == 0] = -8
+    own = {"weights": weights, "weight_scale": constants["weight_scale"] * np.float32(16)}
+    return replace(work, operator=replace(work.operator, constants={**constants, **own}))
+
+
+@given(
+    work=convolutions(st.one_of(geometries(many=80), blocks_of_pixels(), tiles())).map(_of_four_bits),
+    twice=st.booleans(),
+)
+@unhurried
+def test_weights_of_four_bits(host: Device, board: Device, work: Work, twice: bool) -> None:
+    work = _as_in_tflite(work) if twice else work
+    assume(any(S4W in call.kernel for call in work.calls(Isa.ANY)))
     check(host, board, work)
 
 

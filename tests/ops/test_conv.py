@@ -276,6 +276,35 @@ def test_weights_of_16_bits_are_for_the_dsp_extension(conv: Conv2d, channels: in
     assert of(Isa.DSP, 0.7) == of(Isa.ANY, 0.01) == of(Isa.MVE, 0.01) == set()  # 0.7: sums are doubled
 
 
+def _dense(groups: int, outputs: int) -> Case:
+    return Case((1, 4 * groups, 1, 1), (outputs, 4 * groups, 1, 1), {"kernel_shape": [1, 1]})
+
+
+@given(case=st.one_of(cases(), st.builds(_dense, st.integers(1, 10), st.integers(1, 11))), seed=seeds)
+@bounded
+def test_weights_of_four_bits_stay_packed(case: Case, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    x, w = (rng.integers(-128, 128, shape).astype(np.int8) for shape in (case.x, case.w))
+    w = (w % 16 - 8).astype(np.int8)
+    graph = check_against_onnx(quantized_model("Conv", rng, x, w, case.attributes), {"x_q": x}, seed=seed)
+    kernels = _variants(graph)
+    if kernels & {"conv2d_s8", "conv2d_s8_1x1"} or case.x[2:] == (1, 1):
+        assert any(it.endswith("_s4w") for it in kernels) == bool(w.any())
+
+
+def test_packed_weights_have_their_sums_apart() -> None:
+    """The sum of a fourth channel has 20 bits, that of a third one by weights + 8 has 24."""
+
+    def offers(depth: int, fourth: int, third: int = 0) -> bool:
+        weights = np.zeros((4, 1, 1, depth), np.int8)
+        weights[0, 0, 0, 0], weights[2], weights[3] = 1, third, fourth
+        call = _packed(weights, np.zeros(4, np.int32), x_scale=0.001)
+        return "conv2d_s8_1x1_direct_s4w" in [it.kernel for it in call.variants(Isa.ANY)]
+
+    assert offers(508, -8) and offers(508, 7) and not offers(512, -8) and not offers(508, 8)
+    assert offers(4368, 0, 7) and not offers(4372, 0, 7)
+
+
 @pytest.mark.parametrize(
     ("conv", "channels", "offered"),
     [

@@ -29,7 +29,7 @@ from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
 from mcudeploy.frontend.lower.graph_outputs import output_io, with_a_step
 from mcudeploy.frontend.lower.inputs import declare, placeholder
-from mcudeploy.frontend.lower.packed import block_notes
+from mcudeploy.frontend.lower.packed import block_notes, four_bit_notes
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import domain_ways_out
@@ -182,6 +182,7 @@ def _graph(
             references={name: io for name, io in tidied.references.items() if name in available},
             notes=(
                 *(*model.notes, *builder.notes, *block_notes(tidied.operators, builder.widened)),
+                *four_bit_notes(tidied.operators, builder.tensors),
                 *cause_notes(builder.float_causes),
             ),
             states=states,

@@ -1,8 +1,8 @@
-"""Constants of few bits in blocks, which stay packed in flash."""
+"""Constants of few bits, which stay packed in flash."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,9 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.frontend.onnx.constants import Constant
-from mcudeploy.ir.graph import Operator
+from mcudeploy.ir.graph import DType, Operator, Tensor
 from mcudeploy.ir.opdef import ConstantArray
+from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_s4w import can_stay_packed, fits_four_bits
 from mcudeploy.ops.matrix.block_weights import BITS, BLOCK_UNIT, PACKED, packed_bytes
+
+_LEAST_NOTED = 1024
+"""Fewer weights of four bits are not worth a note."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,6 +104,27 @@ def block_notes(operators: Iterable[Operator], widened: int) -> list[str]:
             "Gather reads, stay packed"
         )
     return notes
+
+
+def four_bit_notes(operators: Iterable[Operator], tensors: Mapping[str, Tensor]) -> list[str]:
+    """Return a note on the bytes of int8 convolutions' weights of four bits that may stay packed."""
+    packed, wide = list[Operator](), list[Operator]()
+    for it in operators:
+        if not isinstance(it.op, Conv2d) or not fits_four_bits(it.constants["weights"]):
+            continue
+        source = tensors[it.inputs[0]]
+        if source.dtype is DType.INT8:
+            depthwise = it.op.windowing.is_depthwise(source.shape[2])
+            stays = not depthwise and can_stay_packed(it.constants["weights"], it.op.groups)
+            (packed if stays else wide).append(it)
+    values, others = (sum(it.constants["weights"].size for it in each) for each in (packed, wide))
+    if values < _LEAST_NOTED:
+        return []
+    kept = f"; as int8, {others:,} B of depthwise layers and of sums that are too large" if wide else ""
+    return [
+        f"weights of 4 bits: {values // 2:,} B of flash instead of {values:,} B in layers whose kernel ends "
+        f"with _s4w{kept}"
+    ]
 
 
 def _content(operator: Operator) -> tuple[bytes, bytes]:

@@ -18,6 +18,8 @@ from mcudeploy.ops.conv.windows import Windows
 Fields = Mapping[str, Any]
 """Parameters of a kernel, by name."""
 RunCounts = Callable[[int, int], Counts]
+Blocks = Callable[[int, int, int, int], Counts]
+"""Counts of multiplying pixels, at most so many at a time, to channels of so many groups of values."""
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""
@@ -36,25 +38,26 @@ def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
     return {3: threes, 2: twos, 1: pixels - 3 * threes - 2 * twos}
 
 
-def pointwise(fields: Fields) -> CountsOf:
+def pointwise(fields: Fields, multiplied: Blocks | None = None) -> CountsOf:
     """conv2d_s8_1x1: pixels of all rows are expanded, three or two at a time, and multiplied."""
+    of = multiplied or _multiplied
     depth, cols = fields["dims.input_channels"], fields["dims.output_cols"]
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * cols
-        products = _multiplied(pixel_blocks(pixels, 3), fields["dims.output_channels"], fields["groups"])
+        products = of(pixels, 3, fields["dims.output_channels"], fields["groups"])
         return {"calls": 1, "rows": len(rows)} | merged(products, scaled(expanded(depth), pixels))
 
     return counts
 
 
-def general(fields: Fields) -> CountsOf:
+def general(fields: Fields, multiplied: Blocks | None = None) -> CountsOf:
     """conv2d_s8: windows are expanded, `most_pixels` at a time and across rows, and multiplied."""
-    read = windows_expanded(fields)
+    read, of = windows_expanded(fields), multiplied or _multiplied
 
     def counts(rows: Interval) -> Counts:
-        blocks = pixel_blocks(len(rows) * fields["dims.output_cols"], fields["most_pixels"])
-        products = _multiplied(blocks, fields["group_outputs"], fields["patch_groups"])
+        pixels = len(rows) * fields["dims.output_cols"]
+        products = of(pixels, fields["most_pixels"], fields["group_outputs"], fields["patch_groups"])
         each = merged(read(rows), products)
         return {"calls": 1, "groups": fields["groups"]} | scaled(each, fields["groups"])
 
@@ -98,26 +101,26 @@ def windows_expanded(fields: Fields) -> CountsOf:
     return counts
 
 
-def deep(fields: Fields) -> CountsOf:
+def deep(fields: Fields, multiplied: RunCounts | None = None) -> CountsOf:
     """conv2d_s8_deep: windows are gathered in turn and multiplied to four channels at a time."""
     windows = Windows(fields)
     values = 4 * fields["patch_groups"]
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * fields["dims.output_cols"] * fields["groups"]
-        products = _fours(fields["group_outputs"], values)
+        products = (multiplied or _fours)(fields["group_outputs"], values)
         read = window_rows(windows, rows) | gathered(windows, fields, rows, moved, filled)
         return {"calls": 1} | read | scaled(products, pixels)
 
     return counts
 
 
-def direct(fields: Fields) -> CountsOf:
+def direct(fields: Fields, multiplied: RunCounts | None = None) -> CountsOf:
     """conv2d_s8_1x1_direct: each pixel is multiplied in place, to four channels at a time."""
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * fields["dims.output_cols"]
-        products = _fours(fields["dims.output_channels"], fields["dims.input_channels"])
+        products = (multiplied or _fours)(fields["dims.output_channels"], fields["dims.input_channels"])
         return {"calls": 1, "rows": len(rows), "pixels": pixels} | scaled(products, pixels)
 
     return counts
@@ -269,16 +272,16 @@ def expanded(values: int) -> Counts:
     }
 
 
-def _multiplied(blocks: Mapping[int, int], channels: int, groups: int) -> Counts:
+def _multiplied(pixels: int, most: int, channels: int, groups: int) -> Counts:
     """Counts of multiplying blocks of pixels to two channels at a time."""
-    pairs = -(-channels // 2)
+    pairs, blocks = -(-channels // 2), pixel_blocks(pixels, most)
     counts: Counts = {}
-    for pixels, times in blocks.items():
+    for size, times in blocks.items():
         counts |= {
-            f"blocks_{pixels}": times,
-            f"records_{pixels}": times * pairs,
-            f"groups_{pixels}": times * pairs * groups,
-            f"turns_{pixels}": times * pairs * _turns(groups, _UNROLLED_PIXELS),
+            f"blocks_{size}": times,
+            f"records_{size}": times * pairs,
+            f"groups_{size}": times * pairs * groups,
+            f"turns_{size}": times * pairs * _turns(groups, _UNROLLED_PIXELS),
         }
     return counts | {"odd": channels % 2 * sum(blocks.values())}
 

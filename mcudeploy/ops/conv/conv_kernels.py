@@ -14,7 +14,7 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
-from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_mve, conv_rvv, conv_wide
+from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_mve, conv_rvv, conv_s4w, conv_wide
 from mcudeploy.ops.conv.conv_asymmetric import asymmetric_kernel, in_bytes, is_asymmetric
 from mcudeploy.ops.conv.conv_constants import (
     FOUR,
@@ -84,6 +84,7 @@ def _int8_kernel(
             others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
             others.append(conv_rvv.pointwise(constants, numbers, _pixel_fields(conv, source)))
             others += _dual_kernel(constants, numbers, _pixel_fields(conv, source))
+            others += conv_s4w.direct(constants, numbers, _pixel_fields(conv, source))
         params, counts = arrays | fields | numbers, conv_counts.full(fields)
         return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
     if conv.is_pointwise:
@@ -102,10 +103,10 @@ def _int8_kernel(
         params = constants.packed_fours(runs=1) | without(fields, "groups") | numbers
         direct = KernelCall("conv2d_s8_1x1_direct", params, counts=conv_counts.direct(fields))
         dual = _dual_kernel(constants, numbers, without(fields, "groups"))
+        packed = conv_s4w.pointwise(constants, numbers, fields)
         params, counts = arrays | fields | numbers, conv_counts.pointwise(fields)
-        return KernelCall(
-            "conv2d_s8_1x1", params, scratch, counts=counts, others=(direct, *vectors, *wide, *dual)
-        )
+        others = [direct, *vectors, *wide, *dual, *packed]
+        return KernelCall("conv2d_s8_1x1", params, scratch, counts=counts, others=tuple(others))
     return _general_kernel(conv, constants, numbers, source, output)
 
 
@@ -145,7 +146,8 @@ def _general_kernel(
     first, *others = [deep, *calls] if is_large else [*calls, deep]
     wide = conv_wide.general(constants, calls[0]) + conv_wide.first(constants, numbers, fields | zero_point)
     by_tiles = winograd(conv, constants, numbers, source, output)
-    return replace(first, others=(*others, *vectors, *wide, *by_tiles))
+    packed = conv_s4w.general(constants, by(2), deep)
+    return replace(first, others=(*others, *vectors, *wide, *by_tiles, *packed))
 
 
 def _float_kernel(

@@ -18,6 +18,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import TWICE, Counts, CountsOf, KernelCall, ParamValue
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv_constants import ConvConstants
+from mcudeploy.ops.conv.conv_s4w import S4W_TWINS
 
 TWINS = frozenset({
     "conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_1x1_dual", "conv2d_s8_1x1_mve",
@@ -25,7 +26,7 @@ TWINS = frozenset({
     "conv2d_s8_deep", "conv2d_s8_first_mve", "conv2d_s8_first_wide", "conv2d_s8_full", "conv2d_s8_full_mve",
     "conv2d_s8_mve", "conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve",
     "conv2d_s8_wide", "dwconv2d_s8", "dwconv2d_s8_multiplied", "dwconv2d_s8_mve", "dwconv2d_s8_pairs",
-    "dwconv2d_s8_rows", "dwconv2d_s8_rows_mve",
+    "dwconv2d_s8_rows", "dwconv2d_s8_rows_mve", *S4W_TWINS,
 })  # fmt: skip
 """The kernels that have a twin, printed from their source."""
 _CONSTANT_SHIFT = 8

@@ -122,6 +122,22 @@ def pack_vector_fours(
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
 
 
+def pack_s4w(
+    bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32], groups: int, runs: int
+) -> NDArray[np.int32]:
+    """Pack weights [K, ...] of four bits in records of four output channels; see mcud_s4w.h.
+
+    `groups` and `runs` as for `pack_blocks`.
+    """
+    words = pack_blocks(weights, groups, runs, GROUP)
+    values = words.astype("<i4").view(np.int8).reshape(len(words), -1, GROUP, 2, 2)  # [channel][half][odd]
+    nibbles = values.transpose(0, 1, 4, 3, 2).astype(np.int32) + np.array([8, 8, 8, 0]) & 15
+    halves = (nibbles << (0, 4, 8, 12)).sum(axis=-1).astype("<u2")
+    parts = [halves.reshape(len(words), -1).view("<i4"), _by_block(bias, groups, GROUP)]
+    parts.append(_by_block(multipliers, groups, GROUP))
+    return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel(), np.int32)
+
+
 def pack_lanes(
     bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32], groups: int
 ) -> NDArray[np.int32]:

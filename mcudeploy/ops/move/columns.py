@@ -17,14 +17,18 @@ BY_WINDOWS = frozenset({
     "conv2d_s8", "conv2d_s8_deep", "conv2d_s8_first_mve", "conv2d_s8_first_wide", "conv2d_s8_wide",
     "conv2d_f32", "conv2d_f32_gathered", "conv2d_f32_s8w",
     "dwconv2d_s8", "dwconv2d_s8_pairs", "dwconv2d_s8_rows", "dwconv2d_s8_multiplied", "dwconv2d_f32",
-    "dwconv2d_f32_s8w", "conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric",
+    "dwconv2d_f32_s8w", "conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric", "conv2d_s8_s4w",
+    "conv2d_s8_deep_s4w",
 })  # fmt: skip
 """Kernels whose windows begin `pad_left` to the left of an input row."""
 _BY_PAIRS = frozenset({"conv2d_s8_1x1", "conv2d_s8_1x1_wide"})
 """Kernels whose records have two output channels, not four."""
 _BY_EIGHTS = frozenset({"conv2d_s8_1x1_dual"})
 """Kernels whose records have eight output channels."""
-BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {"conv2d_s8_1x1_direct", "conv2d_f32_1x1", "conv2d_f32_1x1_s8w"}
+BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {
+    "conv2d_s8_1x1_direct", "conv2d_s8_1x1_s4w", "conv2d_s8_1x1_direct_s4w", "conv2d_f32_1x1",
+    "conv2d_f32_1x1_s8w",
+}  # fmt: skip
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
 _BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w", "dense_f32_blocks"}
 """Kernels whose constants are stored by blocks of output channels, in sequence."""

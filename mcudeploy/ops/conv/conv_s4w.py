@@ -1,0 +1,130 @@
+"""int8 convolutions by weights of four bits, which stay packed in flash: twins of kernels by weights of int8.
+
+See firmware/arith/int8/mcud_s4w.h. A layer has them if all its weights fit, whatever type the file has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mcudeploy.ir.opdef import S4W, Counts, KernelCall, ParamValue
+from mcudeploy.ops.conv import conv_counts
+from mcudeploy.ops.conv.conv_constants import ConvConstants, without
+from mcudeploy.ops.conv.packing import GROUP, pack_s4w, padded
+
+Params = dict[str, ParamValue]
+
+S4W_TWINS = frozenset(
+    f"{name}{S4W}" for name in ("conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_deep")
+)
+"""The kernels by weights of four bits, printed from the sources of those by int8."""
+_CHANNELS = 4
+"""Output channels of a record."""
+_PIXELS = 2
+"""Pixels multiplied at a time."""
+_EXPANDED_BYTES = 2
+"""Bytes of one int8 value in a block of pixels that is multiplied."""
+_MOST_SUM, _MOST_OFFSET_SUM = 1 << 19, 1 << 23
+"""Limits of absolute sums without a bias: of the last channel of a record; of the third, by weights + 8."""
+_UNROLLED = 4
+"""Groups of two pixels in a turn, or two groups of one; see mcud_s4w_dsp.h."""
+
+
+def fits_four_bits(weights: NDArray[Any]) -> bool:
+    """Whether weights are integers of four bits, not all of them 0."""
+    return bool(weights.dtype == np.int8 and weights.min() >= -8 and weights.max() <= 7 and weights.any())
+
+
+def can_stay_packed(weights: NDArray[Any], groups: int = 1) -> bool:
+    """Whether weights [K, ...] of `groups` groups of channels have four bits, and all sums fit."""
+    if not fits_four_bits(weights):
+        return False
+    own = weights.reshape(groups, len(weights) // groups, -1).astype(np.int64)
+    last, third = np.abs(own[:, 3::_CHANNELS]), own[:, 2::_CHANNELS] + 8
+    return bool(
+        128 * last.sum(axis=2).max(initial=0) < _MOST_SUM
+        and 128 * third.sum(axis=2).max(initial=0) < _MOST_OFFSET_SUM
+    )
+
+
+def direct(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+    """conv2d_s8_1x1_direct_s4w, if it supports the depth and is exact for these constants; `fields` are those
+    of conv2d_s8_1x1_direct.
+    """
+    known: Mapping[str, Any] = fields
+    if known["dims.input_channels"] % GROUP or not can_stay_packed(constants.weights):
+        return ()
+    counts = conv_counts.direct(fields, _fours)
+    return (
+        KernelCall(f"conv2d_s8_1x1_direct{S4W}", _records(constants, 1) | fields | numbers, counts=counts),
+    )
+
+
+def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+    """conv2d_s8_1x1_s4w and conv2d_s8_1x1_direct_s4w; `fields` are those of conv2d_s8_1x1."""
+    known: Mapping[str, Any] = fields
+    if not can_stay_packed(constants.weights):
+        return ()
+    scratch = padded(known["dims.input_channels"], GROUP) * _PIXELS * _EXPANDED_BYTES
+    params, counts = _records(constants, 1) | fields | numbers, conv_counts.pointwise(fields, _blocks)
+    call = KernelCall(f"conv2d_s8_1x1{S4W}", params, scratch, counts=counts)
+    return call, *direct(constants, numbers, without(fields, "groups"))
+
+
+def general(constants: ConvConstants, usual: KernelCall, deep: KernelCall) -> tuple[KernelCall, ...]:
+    """conv2d_s8_s4w and conv2d_s8_deep_s4w; `usual` is conv2d_s8 by two pixels, `deep` conv2d_s8_deep."""
+    fields: Mapping[str, Any] = usual.params
+    groups, runs = fields["groups"], fields["window.kernel_rows"] * fields["row_runs"]
+    if not can_stay_packed(constants.weights, groups):
+        return ()
+    calls = (
+        (usual, runs, conv_counts.general(fields, _blocks)),
+        (deep, 1, conv_counts.deep(deep.params, _fours)),
+    )
+    return tuple(
+        KernelCall(
+            f"{call.kernel}{S4W}",
+            dict(call.params) | _records(constants, its_runs, groups),
+            call.scratch_bytes,
+            counts=counts,
+        )
+        for call, its_runs, counts in calls
+    )
+
+
+def _records(constants: ConvConstants, runs: int, groups: int = 1) -> Params:
+    assert constants.multipliers is not None
+    records = pack_s4w(constants.bias, constants.weights, constants.multipliers, groups, runs)
+    return {"packed_weights": records}
+
+
+def _blocks(pixels: int, most: int, channels: int, groups: int) -> Counts:
+    """Counts of mcud_multiply_s4w for pixels by two and a last one."""
+    twos, one = divmod(pixels, _PIXELS)
+    fours, rest = -(-channels // _CHANNELS), int(channels % _CHANNELS > 0)
+    records = (twos + one) * fours
+    return {
+        "blocks": twos + one,
+        "summed": (twos + one) * groups,
+        "records": records,
+        "groups": records * groups,
+        "turns": records * -(-groups // _UNROLLED),
+        "apart": twos * rest + one * fours,
+    }
+
+
+def _fours(channels: int, values: int) -> Counts:
+    """Counts of mcud_pixel_s4w."""
+    groups, records = values // GROUP, -(-channels // _CHANNELS)
+    return {
+        "summed": groups,
+        "records": records,
+        "groups": records * groups,
+        "turns": records * -(-(groups // 2) // _UNROLLED),
+        "single": records * (groups % 2),
+        "apart": int(channels % _CHANNELS > 0),
+    }
