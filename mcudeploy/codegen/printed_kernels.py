@@ -52,7 +52,7 @@ _OF_FOUR_BITS = {
     ),
     re.escape("left > 4 || left == 3"): "0",
 }
-"""What differs in a twin by weights of four bits: functions, the words of a group, no blocks of three pixels.
+"""Changes of a source for weights of four bits: functions, the words of a group, no blocks of three pixels.
 
 So the code that compilers make of the kernels by int8 stays as it is.
 """

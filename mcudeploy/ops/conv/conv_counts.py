@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 """Parameters of a kernel, by name."""
 RunCounts = Callable[[int, int], Counts]
 Blocks = Callable[[int, int, int, int], Counts]
-"""Counts of multiplying pixels, at most so many at a time, to channels of so many groups of values."""
+"""Counts of multiplying pixels, by the most at a time, to channels, by their groups of values."""
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""

@@ -193,7 +193,7 @@ MCUD_NAKED static const int32_t *mcud_s4w_1x4(MCUD_UNUSED const int8_t *x, MCUD_
         "add r11, r0, r7, lsl #1\n\t"
         "lsrs r3, r7, #2\n\t" /* two groups; carry: one more */
         "rsb r3, r3, #0\n\t"
-        "and r3, r3, #3\n\t" /* of them, the first turn lacks so many, of 152 bytes */
+        "and r3, r3, #3\n\t" /* the first turn lacks this number of them, of 152 bytes */
         "mov r9, #152\n\t"
         "adr r12, 1f\n\t"
         "mla r12, r3, r9, r12\n\t"
