@@ -80,11 +80,13 @@ def _int8_kernel(
             conv_mve.full(constants, numbers, fields, source.shape[0]),
             conv_rvv.full(constants, numbers, fields),
         ]
+        packed: tuple[KernelCall, ...] = ()
         if source.shape[0] == 1:  # a row is a pixel
             others.append(conv_mve.pointwise(constants, numbers, _pixel_fields(conv, source)))
             others.append(conv_rvv.pointwise(constants, numbers, _pixel_fields(conv, source)))
             others += _dual_kernel(constants, numbers, _pixel_fields(conv, source))
-            others += conv_s4w.direct(constants, numbers, _pixel_fields(conv, source))
+            packed = conv_s4w.direct(constants, numbers, _pixel_fields(conv, source))
+        others += packed or conv_s4w.deep(constants, _deep_kernel(conv, constants, numbers, source, output))
         params, counts = arrays | fields | numbers, conv_counts.full(fields)
         return KernelCall("conv2d_s8_full", params, counts=counts, others=tuple(others))
     if conv.is_pointwise:
@@ -134,20 +136,27 @@ def _general_kernel(
         scratch = offsets + pixels * patch_groups * GROUP * _EXPANDED_BYTES + tail
         return KernelCall("conv2d_s8", params, scratch, mode=str(pixels), counts=conv_counts.general(params))
 
-    window_groups = -(-kernel_rows * kernel_cols * group_inputs // GROUP)
-    params = constants.packed_fours(runs=1, groups=conv.groups) | fields
-    params |= {"patch_groups": window_groups} | zero_point | numbers
-    deep = KernelCall(
-        "conv2d_s8_deep", params, offsets + window_groups * GROUP, counts=conv_counts.deep(params)
-    )
+    deep = _deep_kernel(conv, constants, numbers, source, output)
     odd_row = output.shape[1] % 2 == 1 and output.shape[1] > 1
     calls = [by(3), by(2)] if odd_row else [by(2), by(3)]
     is_large = 2 * patch_groups * GROUP * _EXPANDED_BYTES > _MOST_EXPANDED_BYTES
     first, *others = [deep, *calls] if is_large else [*calls, deep]
     wide = conv_wide.general(constants, calls[0]) + conv_wide.first(constants, numbers, fields | zero_point)
     by_tiles = winograd(conv, constants, numbers, source, output)
-    packed = conv_s4w.general(constants, by(2), deep)
+    packed = conv_s4w.general(constants, by(2)) + conv_s4w.deep(constants, deep)
     return replace(first, others=(*others, *vectors, *wide, *by_tiles, *packed))
+
+
+def _deep_kernel(
+    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+) -> KernelCall:
+    """conv2d_s8_deep."""
+    window_groups = -(-conv.kernel_shape[0] * conv.kernel_shape[1] * source.shape[2] // conv.groups // GROUP)
+    params = constants.packed_fours(runs=1, groups=conv.groups) | window_fields(conv, source, output)
+    params |= group_fields(conv, source) | {"patch_groups": window_groups}
+    params |= {"input_zero_point": requantize.quantization_of(source).zero_point} | numbers
+    scratch = conv.kernel_shape[0] * OFFSET_BYTES + window_groups * GROUP
+    return KernelCall("conv2d_s8_deep", params, scratch, counts=conv_counts.deep(params))
 
 
 def _float_kernel(

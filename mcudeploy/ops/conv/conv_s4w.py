@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import S4W, Counts, KernelCall, ParamValue
+from mcudeploy.ir.opdef import S4W, Counts, CountsOf, KernelCall, ParamValue
 from mcudeploy.ops.conv import conv_counts
 from mcudeploy.ops.conv.conv_constants import ConvConstants, without
 from mcudeploy.ops.conv.packing import GROUP, pack_s4w, padded
@@ -75,25 +75,26 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tupl
     return call, *direct(constants, numbers, without(fields, "groups"))
 
 
-def general(constants: ConvConstants, usual: KernelCall, deep: KernelCall) -> tuple[KernelCall, ...]:
-    """conv2d_s8_s4w and conv2d_s8_deep_s4w; `usual` is conv2d_s8 by two pixels, `deep` conv2d_s8_deep."""
-    fields: Mapping[str, Any] = usual.params
-    groups, runs = fields["groups"], fields["window.kernel_rows"] * fields["row_runs"]
+def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ...]:
+    """conv2d_s8_s4w; `usual` is conv2d_s8 by two pixels."""
+    known: Mapping[str, Any] = usual.params
+    runs = known["window.kernel_rows"] * known["row_runs"]
+    return _twin(constants, usual, runs, conv_counts.general(known, _blocks))
+
+
+def deep(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ...]:
+    """conv2d_s8_deep_s4w; `usual` is conv2d_s8_deep."""
+    return _twin(constants, usual, 1, conv_counts.deep(usual.params, _fours))
+
+
+def _twin(constants: ConvConstants, call: KernelCall, runs: int, counts: CountsOf) -> tuple[KernelCall, ...]:
+    """A call with packed weights for `runs` runs of each window, if it is exact."""
+    groups = call.params["groups"]
+    assert isinstance(groups, int)
     if not can_stay_packed(constants.weights, groups):
         return ()
-    calls = (
-        (usual, runs, conv_counts.general(fields, _blocks)),
-        (deep, 1, conv_counts.deep(deep.params, _fours)),
-    )
-    return tuple(
-        KernelCall(
-            f"{call.kernel}{S4W}",
-            dict(call.params) | _records(constants, its_runs, groups),
-            call.scratch_bytes,
-            counts=counts,
-        )
-        for call, its_runs, counts in calls
-    )
+    params = dict(call.params) | _records(constants, runs, groups)
+    return (KernelCall(f"{call.kernel}{S4W}", params, call.scratch_bytes, counts=counts),)
 
 
 def _records(constants: ConvConstants, runs: int, groups: int = 1) -> Params:
