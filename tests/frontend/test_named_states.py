@@ -126,6 +126,16 @@ def test_a_star_stands_for_the_names_of_several_states(tmp_path: Path) -> None:
         load(path, choices=InputChoices(states={"past.*": "present.*"}))
 
 
+def test_the_error_for_a_cache_that_grows_says_what_is_missing(tmp_path: Path) -> None:
+    path = _streaming(tmp_path)
+    model = onnx.load(path)
+    output = next(it for it in model.graph.output if it.name == "cache_out")
+    output.CopyFrom(onnx.helper.make_tensor_value_info("rows", onnx.TensorProto.FLOAT, (1, 4, 7)))
+    onnx.save(model, path)
+    with pytest.raises(UsageError, match=r"\[1, 4, 7\].* is float32 \[1, 4, 4\]. A cache .* by Slice"):
+        load(path, choices=InputChoices(states={"cache": "rows"}))
+
+
 def test_states_that_depend_on_each_other(tmp_path: Path) -> None:
     """Each is read before it is replaced, whatever the order."""
     row = np.zeros((1, 4), np.float32)

@@ -83,8 +83,8 @@ def _inputs(graph: Graph, ids: int, choice: DecoderChoice) -> tuple[GraphIO, Gra
             shape = list(it.shape)
             raise UsageError(
                 f"the input {printable(it.name)!r} is {it.dtype} {shape}, neither the id of a token nor a "
-                "position. Make it a state (--state OUTPUT=INPUT) or a constant (--bind INPUT=NUMBER), or "
-                "export the model for one token a run (--shape)"
+                "position. Make it a state (--state OUTPUT=INPUT) or a constant (--bind INPUT=NUMBER), "
+                "export the model for one token a run (--shape), or let it compute its mask from the position"
             )
     if not 1 <= len(inputs) <= 2:
         raise UsageError(

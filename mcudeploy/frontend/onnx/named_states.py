@@ -156,9 +156,11 @@ def _add_states(
     result_dtype, result_sizes = _dtype(result, "--state: output"), sizes_of(result)
     has_shape = result.type.tensor_type.HasField("shape") and all(result_sizes)
     if result_dtype != dtype or (has_shape and result_sizes != sizes):
+        grows = len(result_sizes) == len(sizes) and all(map(int.__ge__, result_sizes, sizes))
         raise UsageError(
             f"--state: output {printable(output)!r} is {result_dtype} {result_sizes}, and input "
             f"{printable(name)!r} is {dtype} {sizes}"
+            f"{'. A cache has to lose its oldest rows in the model, by Slice' if grows else ''}"
         )
     if len(outputs) == 1:
         raise UsageError(
