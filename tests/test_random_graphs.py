@@ -55,7 +55,7 @@ def test_graphs_with_a_trait_are_verified_or_refused_by_name(trait: Trait, tmp_p
 
 def test_caches_are_those_of_onnx_runtime_in_runs_in_turn(tmp_path: Path) -> None:
     """With caches of one element, ranks that differ, and values whose shapes are not inferred."""
-    findings = examine_caches([1002, 1005, 1010], tmp_path)
+    findings = examine_caches([1005, 1010, 1226], tmp_path)
     assert [it for it in findings if it.verdict != "verified"] == []
 
 

@@ -27,6 +27,7 @@ from mcudeploy.frontend.onnx.int8_caches import chosen, in_int8, widen_function
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import (
     constants_of,
+    copy_of,
     graphs_of,
     import_domain,
     opset_of,
@@ -46,6 +47,8 @@ _NUMBERS = frozenset(
         *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
     )
 )
+_PACKED = frozenset({"MatMulNBits", "GatherBlockQuantized"})
+"""Operators whose results have the type of their scales, the third input."""
 _LEAST_OPSET = 12
 """The functions of states, by which the reference runs, have constants from this operator set on."""
 
@@ -138,7 +141,15 @@ def _holds(dtype: np.dtype[Any], number: float) -> bool:
 
 
 def _infos(proto: ModelProto) -> dict[str, ValueInfoProto]:
-    graph = onnx.shape_inference.infer_shapes(proto).graph
+    typed = copy_of(proto)
+    stated = {it.name for it in (*proto.graph.value_info, *proto.graph.output)}
+    kinds = {it.name: it.data_type for it in proto.graph.initializer}
+    for node in proto.graph.node:
+        # ONNX infers no types of these, and without one no shape of a Reshape after them.
+        if node.op_type in _PACKED and node.output[0] not in stated:
+            kind = kinds.get(node.input[2], TensorProto.FLOAT)
+            typed.graph.value_info.append(onnx.helper.make_tensor_value_info(node.output[0], kind, None))
+    graph = onnx.shape_inference.infer_shapes(typed).graph
     return {value.name: value for value in (*graph.value_info, *graph.input, *graph.output)}
 
 
