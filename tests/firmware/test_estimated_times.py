@@ -17,9 +17,10 @@ from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Sh
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_s4w import S4W_TWINS
 from mcudeploy.toolchain import Emulator, build_firmware
 
-KERNELS = ("conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_deep", "dwconv2d_s8")
+KERNELS = ("conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_deep", "dwconv2d_s8", *S4W_TWINS)
 BOARD = load_board("mps2-an386")
 
 
