@@ -136,6 +136,46 @@ def test_caches_that_the_file_quantises(dtype: type[np.generic], tmp_path: Path)
     assert kernels["attend_0"] == "attend_s8" and not any("dequantize" in it for it in kernels)
 
 
+def _one_layer(opset: int) -> onnx.ModelProto:
+    """Attention of one query over caches [rows, values], as older operator sets have it."""
+    made = [
+        node("Reshape", "position column", "line"),
+        node("Expand", "line row", "places"),
+        node("ScatterElements", "key places k", "key_out", axis=0),
+        node("ScatterElements", "value places v", "value_out", axis=0),
+        node("Transpose", "key_out", "turned", perm=[1, 0]),
+        node("MatMul", "q turned", "scores"),
+        node("LessOrEqual", "rows position", "seen"),
+        node("Where", "seen scores never", "masked"),
+        node("Softmax", "masked", "weights", axis=-1),
+        node("MatMul", "weights value_out", "y"),
+    ]
+    row, cache = np.zeros((1, 6), np.float32), np.zeros((5, 6), np.float32)
+    inputs = {
+        "q": row,
+        "k": row,
+        "v": row,
+        "position": np.zeros((1,), np.int64),
+        "key": cache,
+        "value": cache,
+    }
+    constants = {
+        "column": np.array([1, 1]),
+        "row": np.array([1, 6]),
+        "rows": np.arange(5),
+        "never": np.float32(-np.inf),
+    }
+    return build(made, inputs, ["y", "key_out", "value_out"], constants, opset=opset)
+
+
+@pytest.mark.parametrize("opset", sample((13, 17, 18), 1))
+def test_operator_sets(opset: int, tmp_path: Path) -> None:
+    path = save(_one_layer(opset), tmp_path)
+    options = Options(time_limit=0.5, states=(("key", "key_out"), ("value", "value_out")), int8_caches=("*",))
+    report = reports.verified(path, options=options)
+    assert "attend_s8" in {it["kernel"] for it in report["operators"]} and report["int8_caches"]["runs"] == 4
+
+
 def _cache(folder: Path, *nodes: onnx.NodeProto, late: bool = False) -> Path:
     """A cache of which a run writes a row, and that `nodes` read; with `late` also before that."""
     made = [
