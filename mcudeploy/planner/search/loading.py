@@ -10,19 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
-from math import lcm
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
-from mcudeploy.boards.facts import Link, Memory
 from mcudeploy.costs.estimate import CoreCosts, estimated
 from mcudeploy.costs.stalls import run_in_pieces
 from mcudeploy.costs.tiles import CopyCost, move_price, step_ticks
 from mcudeploy.costs.timeline import Clock
 from mcudeploy.ir.constant_block import ConstantBlock, is_loadable
-from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Layout, LoadedConstants, Pieces, Plan, Residence, Transfer, constants_name
 from mcudeploy.ops.move.constant_pieces import PieceLoads, channels_unit
@@ -30,6 +27,7 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
 from mcudeploy.planner.place.placement_problem import align_up
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.planner.search.load_destination import Destination, capacity, destination
 from mcudeploy.planner.search.placing import with_estimates
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
@@ -56,10 +54,10 @@ def loading_constants(plan: Plan, model: Model, board: Board, costs: CoreCosts, 
     Without an engine that reads flash the core loads them, if the options say so. Arenas keep their size, or
     grow up to the limit of RAM.
     """
-    target = _destination(plan, board, by_core=options.load_constants == "core")
+    target = destination(plan, board, by_core=options.load_constants == "core")
     if costs.flash is None or target is None or plan.layout.constants or plan.lanes or plan.functions:
         return plan
-    task = _Loading.of(plan, model, target, costs, _capacity(plan, board, target, options.ram_limit))
+    task = _Loading.of(plan, model, target, costs, capacity(plan, board, target, options.ram_limit))
     loads = task.best()
     if not loads:
         return plan
@@ -67,61 +65,6 @@ def loading_constants(plan: Plan, model: Model, board: Board, costs: CoreCosts, 
     changed = with_estimates(changed, model, board, costs)
     gains = changed.estimate.latency_ticks < (1 - _LEAST_GAIN) * plan.estimate.latency_ticks
     return changed if gains else plan
-
-
-@dataclass(frozen=True, slots=True)
-class _Destination:
-    """The memory whose arena takes constants, flash, and the engine between them; None: the core copies."""
-
-    memory: Memory
-    flash: Memory
-    link: Link | None
-    alignment: int
-
-    @property
-    def engine(self) -> str:
-        return CPU if self.link is None else self.link.engine
-
-    def copy_ticks(self, size_bytes: int, price: CopyCost) -> float:
-        """Return the time of a transfer on its engine."""
-        if self.link is None:
-            return size_bytes * (self.flash.read_cost + self.memory.write_cost) + price.ticks(
-                size_bytes, size_bytes
-            )
-        return self.link.cycles(size_bytes, self.flash, self.memory)
-
-
-def _destination(plan: Plan, board: Board, *, by_core: bool) -> _Destination | None:
-    """Return the fastest memory with an arena that an engine joins to flash, else the fastest of all if the
-    core copies. None if there is no such memory faster than flash.
-    """
-    arenas = [board.memory(name) for name, size in plan.layout.arenas.items() if size]
-    ranked = sorted((it for it in arenas if it.read_cost < board.flash.read_cost), key=lambda it: it.cost)
-    links = {
-        it.name: link
-        for link in board.links
-        if FLASH in link.memories
-        for it in ranked
-        if it.name in link.memories
-    }
-    joined = next((it for it in ranked if it.name in links), None)
-    memory = joined or (next(iter(ranked), None) if by_core else None)
-    if memory is None:
-        return None
-    link = links.get(memory.name)
-    line = 1 if link is None else board.cache_line_of(memory.name)
-    return _Destination(memory, board.flash_memory, link, lcm(memory.alignment, ARENA_GRAIN_BYTES, line))
-
-
-def _capacity(plan: Plan, board: Board, target: _Destination, ram_limit: int | None) -> int:
-    """Return the bytes that the arena may have."""
-    own = plan.layout.arenas[target.memory.name]
-    if ram_limit is None:
-        return own
-    free = board.reserving(plan.parameters.ram_bytes).room(target.memory)
-    return max(
-        own, min(free, ram_limit - plan.layout.arena_bytes + own) // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +112,7 @@ class _Loading:
     """
 
     plan: Plan
-    target: _Destination
+    target: Destination
     capacity: int
     price: CopyCost
     ticks: NDArray[np.float64]
@@ -178,7 +121,7 @@ class _Loading:
     loadable: tuple[_Loadable, ...]
 
     @classmethod
-    def of(cls, plan: Plan, model: Model, target: _Destination, costs: CoreCosts, capacity: int) -> _Loading:
+    def of(cls, plan: Plan, model: Model, target: Destination, costs: CoreCosts, capacity: int) -> _Loading:
         """Return the task of a plan by the kernels of `model`."""
         tiled, steps = TiledGraph.of(plan), plan.schedule.steps
         able = {
@@ -337,7 +280,7 @@ class _Loading:
         return replace(layout, arenas={**layout.arenas, name: size}, transfers=ordered, constants=constants)
 
 
-def _in_pieces(each: _Loadable, model: Model, target: _Destination, price: CopyCost) -> _Loadable:
+def _in_pieces(each: _Loadable, model: Model, target: Destination, price: CopyCost) -> _Loadable:
     """Return an operator with the pieces in which its step can load its constants.
 
     The transfer of a piece takes as many ticks as all starts and waits: the step waits for the first piece.
