@@ -42,6 +42,17 @@ static inline mcud_taps mcud_col_taps(const mcud_window *window, int32_t left, i
     return mcud_taps_inside(left, window->dilation_cols, window->kernel_cols, 0, input_cols);
 }
 
+/* The number of outputs, up to `most`, that a loop over channels may take as one from that whose window begins at column
+ * `left` on: more than one with a stride of 1 and without padding, as their taps and channels lie side by side. */
+static inline int32_t mcud_joined_outputs(const mcud_window *window, int32_t left, int32_t input_cols, int32_t most)
+{
+    const int32_t inside = input_cols - left - (window->kernel_cols - 1) * window->dilation_cols;
+    if (window->stride_cols != 1 || left < 0 || inside < 1) {
+        return 1;
+    }
+    return inside < most ? inside : most;
+}
+
 /* Byte offsets from tensor->memory of the rows that `taps` of a window touch, at their tap's place in
  * `offsets`; the window begins at row `start` and its taps are `step` rows apart. One division for all. */
 static inline void mcud_window_rows(const mcud_tensor *tensor, int32_t start, int32_t step, mcud_taps taps,

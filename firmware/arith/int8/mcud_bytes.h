@@ -1,5 +1,5 @@
-/* Loops over int8 values that are faster by whole words or vectors: look-up in a table, products, maxima and sums under
- * a window. There are versions for Arm's and RISC-V's vectors, for the DSP extension, and in portable C; all give the
+/* Loops over int8 values that are faster by whole words or vectors: look-up in a table, products, values scaled by
+ * channel, maxima, sums and means under a window. There are versions for Arm's and RISC-V's vectors, for the DSP extension, and in portable C; all give the
  * same bits. */
 #ifndef MCUD_BYTES_H
 #define MCUD_BYTES_H
@@ -7,6 +7,8 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "mcud_clip_s8.h"
+#include "mcud_quant.h"
 #include "mcud_rvv.h"
 #include "mcud_simd.h"
 
@@ -28,6 +30,33 @@ typedef struct {
     int32_t multiplier;
     int32_t zero_point;
 } mcud_byte_product;
+
+/* clamp((x * m + b) >> shift, low, high); 0 <= shift <= 30 */
+typedef struct {
+    const int32_t *records; /* [channels]: m, b, shift */
+    int32_t channels;
+    int32_t low;
+    int32_t high;
+} mcud_channel_scales;
+
+/* clamp(zero_point + (sum + offset) * multiplier / 2^shift, -128, 127), a tie to the even result before the zero point
+ * is added */
+typedef struct {
+    int32_t offset;
+    int32_t multiplier;
+    int32_t shift;
+    int32_t zero_point;
+    int32_t taps; /* |sum + offset| <= 255 * taps */
+} mcud_mean_quant;
+
+/* sums[count] -> y[count] */
+static inline void mcud_means_singly(const int32_t *sums, int32_t count, const mcud_mean_quant *by, int8_t *y)
+{
+    for (int32_t i = 0; i < count; i++) {
+        const int32_t mean = mcud_scale_even(sums[i] + by->offset, by->multiplier, by->shift);
+        y[i] = (int8_t)mcud_clamp(mean + by->zero_point, INT8_MIN, INT8_MAX);
+    }
+}
 
 /* The largest value of one channel, -128 for an empty window. */
 static inline int8_t mcud_max_channel(const mcud_byte_window *window, int32_t channel)
@@ -59,7 +88,28 @@ static inline int32_t mcud_sum_channel(const mcud_byte_window *window, int32_t c
 
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)
 #include "mcud_bytes_mve.h"
-#elif MCUD_RVV
+#else
+
+enum { MCUD_SUMS = 8 };
+
+/* x[pixels][channels] -> y[pixels][channels]; y may be x. */
+static inline void mcud_scale_pixels(const mcud_channel_scales *by, const int8_t *x, int8_t *y, int32_t pixels)
+{
+    const mcud_channel_scales to = *by; /* a store to y may not change it */
+    for (; pixels > 0; pixels--) {
+        const int32_t *record = to.records;
+        for (const int8_t *const end = x + to.channels; x < end; x++, y++, record += 3) {
+            *y = (int8_t)mcud_clamp((*x * record[0] + record[1]) >> record[2], to.low, to.high);
+        }
+    }
+}
+
+static inline void mcud_means(const int32_t *sums, int32_t count, const mcud_mean_quant *by, int8_t *y)
+{
+    mcud_means_singly(sums, count, by, y);
+}
+
+#if MCUD_RVV
 #include "mcud_bytes_rvv.h"
 #else
 
@@ -206,12 +256,12 @@ static inline void mcud_max_window(const mcud_byte_window *window, int32_t chann
     }
 }
 
-/* The sums of up to eight channels from `channel` on. */
+/* The sums of up to MCUD_SUMS channels from `channel` on. */
 static inline void mcud_sum_window(const mcud_byte_window *window, int32_t channel, int32_t channels,
-                                   int32_t sums[8])
+                                   int32_t sums[MCUD_SUMS])
 {
     int32_t c = 0;
-    for (; c + 4 <= channels && c < 8; c += 4) {
+    for (; c + 4 <= channels && c < MCUD_SUMS; c += 4) {
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
         if (window->rows * window->cols <= 255) {
             mcud_sum_four_short(window, channel + c, sums + c);
@@ -220,10 +270,12 @@ static inline void mcud_sum_window(const mcud_byte_window *window, int32_t chann
 #endif
         mcud_sum_four(window, channel + c, sums + c);
     }
-    for (; c < channels && c < 8; c++) {
+    for (; c < channels && c < MCUD_SUMS; c++) {
         sums[c] = mcud_sum_channel(window, channel + c);
     }
 }
+
+#endif
 
 #endif
 

@@ -1,17 +1,16 @@
 #include "avgpool_s8_by_rows.h"
 
 #include "mcud_bytes.h"
-#include "mcud_quant.h"
 
 /* Adds all pixels of some rows that are contiguous. */
 static void add_run(const void *rows, int32_t pixels, int32_t channels, int32_t *sums)
 {
     const uint32_t offset = 0;
     const mcud_byte_window window = {rows, &offset, 1, pixels, channels};
-    for (int32_t c = 0; c < channels; c += 8) {
-        int32_t more[8];
+    for (int32_t c = 0; c < channels; c += MCUD_SUMS) {
+        int32_t more[MCUD_SUMS];
         mcud_sum_window(&window, c, channels - c, more);
-        for (int32_t i = 0; i < 8 && c + i < channels; i++) {
+        for (int32_t i = 0; i < MCUD_SUMS && c + i < channels; i++) {
             sums[c + i] += more[i];
         }
     }
@@ -33,9 +32,8 @@ void mcud_avgpool_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_r
     if ((uint32_t)end_row < op->rows) {
         return;
     }
-    int8_t *out = mcud_row(op->out, 0);
-    for (int32_t c = 0; c < channels; c++) {
-        const int32_t mean = mcud_scale_even(sums[c], params->quant.multiplier, params->quant.shift);
-        out[c] = (int8_t)mcud_clamp(mean + params->quant.zero_point, INT8_MIN, INT8_MAX);
-    }
+    const mcud_mean_quant by = {.multiplier = params->quant.multiplier, .shift = params->quant.shift,
+                                .zero_point = params->quant.zero_point,
+                                .taps = (int32_t)op->rows * params->input_cols};
+    mcud_means(sums, channels, &by, mcud_row(op->out, 0));
 }

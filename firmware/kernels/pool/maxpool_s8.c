@@ -16,13 +16,16 @@ void mcud_maxpool_s8(const mcud_op *op, int32_t first_row, int32_t end_row)
         window.offsets = offsets + rows.first;
         window.rows = rows.end - rows.first;
         int32_t left = -params->window.pad_left;
-        for (int32_t col = 0; col < params->dims.output_cols; col++, left += params->window.stride_cols) {
+        for (int32_t col = 0, count; col < params->dims.output_cols;
+             col += count, left += count * params->window.stride_cols) {
+            count = mcud_joined_outputs(&params->window, left, params->dims.input_cols,
+                                        params->dims.output_cols - col);
             const mcud_taps cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
             window.memory =
                 op->in[0]->memory + (left + cols.first * params->window.dilation_cols) * params->dims.channels;
             window.cols = cols.end - cols.first;
-            mcud_max_window(&window, params->dims.channels, out);
-            out += params->dims.channels;
+            mcud_max_window(&window, count * params->dims.channels, out);
+            out += count * params->dims.channels;
         }
     }
 }

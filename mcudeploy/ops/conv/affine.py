@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Operator, Quantization, Tensor
 from mcudeploy.ir.opdef import ConstantArray, KernelCall, ParamValue
-from mcudeploy.ops.common import ElementwiseOperator, is_int8
+from mcudeploy.ops.common import ElementwiseOperator, counts_of_rows, is_int8
 from mcudeploy.ops.requantize import INT32_MAX, clamp_bounds, quantization_of
 
 _MOST_SHIFT = 30
+_LANES = 4
+"""Channels of a vector."""
 _STEEPEST = 2.0**11
 """Limit of the slope, in output steps per input step, up to which 32 bits resolve a result to 2^-12 of an
 output step.
@@ -71,5 +73,11 @@ class Affine(ElementwiseOperator):
         if records is None:
             raise ValueError(f"{operator.name}: its factors are too large for the scales of input and output")
         low, high = clamp_bounds(target, self.low, self.high)
-        size: dict[str, ParamValue] = {"cols": output.shape[1], "channels": output.shape[2]}
-        return KernelCall("affine_s8", {"records": records.ravel(), **size, "act.min": low, "act.max": high})
+        _, cols, channels = output.shape
+        size: dict[str, ParamValue] = {"cols": cols, "channels": channels}
+        params = {"records": records.ravel(), **size, "act.min": low, "act.max": high}
+        vectors, ragged = -(-channels // _LANES), int(channels % _LANES > 0)
+        row = {"rows": 1, "pixels": cols, "elements": cols * channels}
+        row |= {"vectors": vectors, "pixels_of_vectors": cols * vectors, "ragged": cols * ragged}
+        row["clipped"] = cols * channels * ((low, high) != (-128, 127))
+        return KernelCall("affine_s8", params, counts=counts_of_rows(row))

@@ -113,10 +113,11 @@ class MaxPool(PlainOperator):
         (source,) = inputs
         if source.dtype is not output.dtype or source.quantization != output.quantization:
             raise ValueError(f"{operator.name}: a maximum keeps dtype and quantisation")
-        suffix = "s8" if source.dtype is graph.DType.INT8 else "f32"
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         fields = window_fields(self, source)
-        return KernelCall(f"maxpool_{suffix}", fields, scratch, counts=window_counts(fields, sums=False))
+        if source.dtype is graph.DType.INT8:
+            return KernelCall("maxpool_s8", fields, scratch, counts=window_counts(fields, "maxima"))
+        return KernelCall("maxpool_f32", fields, scratch, counts=window_counts(fields, "floats"))
 
 
 def _multipliers(
@@ -252,9 +253,7 @@ class AveragePool(PlainOperator):
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         if source.dtype is graph.DType.FLOAT32:
             arrays: dict[str, ParamValue] = {"factors": (1.0 / taps).astype(np.float32)}
-            return KernelCall(
-                "avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, sums=False)
-            )
+            return KernelCall("avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, "floats"))
         mean = _mean(operator, (source, output), taps, self.ties)
         numbers: dict[str, ParamValue] = {
             "shift": mean.shift,
@@ -262,7 +261,7 @@ class AveragePool(PlainOperator):
             "output_zero_point": mean.output_zero_point,
         }
         params = {"multipliers": mean.multipliers} | fields | numbers
-        return KernelCall("avgpool_s8", params, scratch, counts=window_counts(fields, sums=True))
+        return KernelCall("avgpool_s8", params, scratch, counts=window_counts(fields, "sums"))
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> AveragePoolByRows | None:
         """The operator with the same mean that reads its input (H, W, C) in blocks of rows.

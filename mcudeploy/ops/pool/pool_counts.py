@@ -3,51 +3,72 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
+from mcudeploy.ops.common import merged, scaled
 from mcudeploy.ops.conv.packing import VECTOR
 from mcudeploy.ops.conv.windows import Windows
 
 _MOST_SHORT_TAPS = 255
 
 
-def window_counts(fields: Mapping[str, Any], *, sums: bool) -> CountsOf:
+Windowed = Literal["floats", "maxima", "sums"]
+"""Floats, or int8 maxima or sums. With int8, outputs whose taps lie side by side are one run."""
+
+
+def window_counts(fields: Mapping[str, Any], of: Windowed) -> CountsOf:
     """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; maxima
-    take eights first, vector sums take eights.
+    take eights first, vector sums take eights, vector maxima pairs.
 
     A core either has vectors or not, so a table holds costs of one of them.
     """
     windows = Windows(fields)
-    channels = fields["dims.channels"]
-    blocks = {"eights": channels // 8, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
-    blocks |= {"fours": channels // 4, "singles": channels % 8} if sums else {"fours": channels % 8 // 4}
-    window = fields["window.kernel_rows"] * fields["window.kernel_cols"]
-    border = int((windows.cols < fields["window.kernel_cols"]).sum())
-    cols = int(windows.cols.sum())
+    channels, kernel_cols = fields["dims.channels"], fields["window.kernel_cols"]
+    window = fields["window.kernel_rows"] * kernel_cols
+    inside = windows.cols == kernel_cols
+    whole = int(inside.sum())
+    joined = whole if of != "floats" and fields["window.stride_cols"] == 1 else 0
+    alone = windows.cols[~inside] if joined else windows.cols
+    runs = [(int(taps), channels) for taps in alone] + [(kernel_cols, joined * channels)] * (joined > 0)
+    blocks = [_blocks(run, of) for _, run in runs]
+    of_rows = merged(*blocks)
+    of_taps = merged(*(scaled(block, taps) for block, (taps, _) in zip(blocks, runs, strict=True)))
 
     def counts(rows: Interval) -> Counts:
         reading = int(windows.rows(rows).sum())
-        pixels = len(rows) * windows.outputs
         loop_counts: Counts = {
             "calls": 1,
             "rows": len(rows),
             "row_taps": reading,
-            "pixels": pixels,
-            "border": len(rows) * border,
-            "outputs": pixels * channels,
+            "pixels": len(rows) * len(runs),
+            "border": len(rows) * (windows.outputs - whole),
+            "outputs": len(rows) * windows.outputs * channels,
         }
-        for name, count in blocks.items():
+        for name, count in of_rows.items():
             loop_counts |= {
-                name: pixels * count,
-                f"lines_of_{name}": reading * windows.outputs * count,
-                f"taps_of_{name}": reading * cols * count,
+                name: len(rows) * count,
+                f"lines_of_{name}": reading * count,
+                f"taps_of_{name}": reading * of_taps[name],
             }
-        return loop_counts | (_long_sums(loop_counts, window) if sums else {})
+        return loop_counts | (_long_sums(loop_counts, window) if of == "sums" else {})
 
     return counts
+
+
+def _blocks(channels: int, of: Windowed) -> Counts:
+    """Blocks of the channels of a run."""
+    blocks: Counts = {"eights": channels // 8, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
+    match of:
+        case "sums":
+            rest = {"singles": channels % 8, "ragged": -(-(channels % VECTOR) // 8)}
+            return blocks | {"fours": channels // 4} | rest
+        case "maxima":
+            return blocks | {"fours": channels % 8 // 4, "pairs": channels // (2 * VECTOR)}
+        case _:
+            return blocks | {"fours": channels % 8 // 4}
 
 
 def _long_sums(counts: Counts, taps: int) -> Counts:
@@ -58,9 +79,9 @@ def _long_sums(counts: Counts, taps: int) -> Counts:
 def row_counts(shape: Shape, *, sums: bool) -> CountsOf:
     """All rows as one run of pixels, for blocks of channels; the first begin the sums, the last end them."""
     input_rows, cols, channels = shape
-    blocks = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
+    blocks: Counts = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
     if sums:
-        blocks |= {"eights": channels // 8, "singles": channels % 8}
+        blocks = _blocks(channels, "sums")
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * cols

@@ -55,42 +55,184 @@ static inline void mcud_multiply_bytes(const int8_t *a, const int8_t *b, int8_t 
 /* The largest values of all channels -> y[channels] */
 static inline void mcud_max_window(const mcud_byte_window *window, int32_t channels, int8_t *y)
 {
-    for (int32_t c = 0; c < channels; c += 16) {
-        const mve_pred16_t there = vctp8q((uint32_t)(channels - c));
+    const uint32_t *const end = window->offsets + window->rows;
+    const int32_t pitch = window->pitch;
+    const uint8_t *memory = window->memory;
+    for (; channels >= 32; channels -= 32, memory += 32, y += 32) {
+        int8x16_t low = vdupq_n_s8(INT8_MIN);
+        int8x16_t high = low;
+        int8x16_t v;
+        for (const uint32_t *row = window->offsets; row < end; row++) {
+            const uint8_t *x = memory + *row;
+            __asm__("wls lr, %[cols], 2f\n"
+                    "1:\n\t"
+                    "vldrb.8 %q[v], [%[x]]\n\t"
+                    "vmax.s8 %q[low], %q[low], %q[v]\n\t"
+                    "vldrb.8 %q[v], [%[x], #16]\n\t"
+                    "vmax.s8 %q[high], %q[high], %q[v]\n\t"
+                    "add %[x], %[x], %[pitch]\n\t"
+                    "le lr, 1b\n"
+                    "2:"
+                    : [x] "+r"(x), [low] "+w"(low), [high] "+w"(high), [v] "=&w"(v)
+                    : [cols] "r"(window->cols), [pitch] "r"(pitch)
+                    : "lr", "memory");
+        }
+        vstrbq_s8(y, low);
+        vstrbq_s8(y + 16, high);
+    }
+    for (; channels > 0; channels -= 16, memory += 16, y += 16) {
+        const mve_pred16_t there = vctp8q((uint32_t)channels);
         int8x16_t most = vdupq_n_s8(INT8_MIN);
-        for (int32_t r = 0; r < window->rows; r++) {
-            const void *row = window->memory + window->offsets[r];
-            const int8_t *x = (const int8_t *)row + c;
-            for (int32_t s = window->cols; s > 0; s--, x += window->pitch) {
+        for (const uint32_t *row = window->offsets; row < end; row++) {
+            const int8_t *x = (const int8_t *)(const void *)(memory + *row);
+            for (int32_t s = window->cols; s > 0; s--, x += pitch) {
                 most = vmaxq_s8(most, vldrbq_z_s8(x, there));
             }
         }
-        vstrbq_p_s8(y + c, most, there);
+        vstrbq_p_s8(y, most, there);
     }
 }
 
-/* The sums of up to eight channels from `channel` on. */
-static inline void mcud_sum_window(const mcud_byte_window *window, int32_t channel, int32_t channels,
-                                   int32_t sums[8])
+/* x[pixels][channels] -> y[pixels][channels]; y may be x. The sum of a channel is shifted so that its result is the upper
+ * byte, saturated. */
+static inline void mcud_scale_pixels(const mcud_channel_scales *by, const int8_t *x, int8_t *y, int32_t pixels)
 {
-    if (channels < 8) {
-        for (int32_t c = 0; c < channels; c++) {
-            sums[c] = mcud_sum_channel(window, channel + c);
+    const int32_t channels = by->channels;
+    const uint32x4_t places = vmulq_n_u32(vidupq_n_u32(0, 4), 3); /* of the same word of four records */
+    const int32_t *record = by->records;
+    for (int32_t c = 0; c < channels; c += 4, record += 12) {
+        const mve_pred16_t there = vctp32q((uint32_t)(channels - c));
+        const int32x4_t m = vldrwq_gather_offset_z_s32(record, places, there);
+        const int32x4_t b = vldrwq_gather_offset_z_s32(record + 1, places, there);
+        const int32x4_t left = vsubq_s32(vdupq_n_s32(24), vldrwq_gather_offset_z_s32(record + 2, places, there));
+        const int8_t *from = x + c;
+        int8_t *to = y + c;
+        if (channels - c >= 4) {
+            for (int32_t p = pixels; p > 0; p--, from += channels, to += channels) {
+                const int32x4_t sum = vaddq_s32(vmulq_s32(vldrbq_s32(from), m), b);
+                vstrbq_s32(to, vshrq_n_s32(vqshlq_s32(sum, left), 24));
+            }
+        } else {
+            for (int32_t p = pixels; p > 0; p--, from += channels, to += channels) {
+                const int32x4_t sum = vaddq_s32(vmulq_s32(vldrbq_z_s32(from, there), m), b);
+                vstrbq_p_s32(to, vshrq_n_s32(vqshlq_s32(sum, left), 24), there);
+            }
         }
+    }
+    mcud_clip_s8(y, pixels * channels, by->low, by->high);
+}
+
+enum { MCUD_SUMS = 16, MCUD_SHORT_TAPS = 256 };
+
+/* Sums of 16 bits, widened. */
+static inline void mcud_store_sums(int32_t sums[8], int16x8_t of)
+{
+    const int32x4x2_t wide = {{vmovlbq_s16(of), vmovltq_s16(of)}};
+    vst2q_s32(sums, wide);
+}
+
+/* See mcud_sum_window: those of up to MCUD_SHORT_TAPS taps, which 16 bits hold. */
+MCUD_NOINLINE void mcud_sum_short(const mcud_byte_window *window, int32_t channel, int32_t channels,
+                                  int32_t sums[MCUD_SUMS])
+{
+    const uint32_t *const end = window->offsets + window->rows;
+    const int32_t pitch = window->pitch;
+    const int32_t cols = window->cols;
+    const uint8_t *memory = window->memory + channel;
+    if (channels >= MCUD_SUMS) {
+        int16x8_t low = vdupq_n_s16(0);
+        int16x8_t high = low;
+        int16x8_t v;
+        for (const uint32_t *row = window->offsets; row < end; row++) {
+            const uint8_t *x = memory + *row;
+            __asm__("wls lr, %[cols], 2f\n"
+                    "1:\n\t"
+                    "vldrb.s16 %q[v], [%[x]]\n\t"
+                    "vadd.i16 %q[low], %q[low], %q[v]\n\t"
+                    "vldrb.s16 %q[v], [%[x], #8]\n\t"
+                    "vadd.i16 %q[high], %q[high], %q[v]\n\t"
+                    "add %[x], %[x], %[pitch]\n\t"
+                    "le lr, 1b\n"
+                    "2:"
+                    : [x] "+l"(x), [low] "+w"(low), [high] "+w"(high), [v] "=&w"(v)
+                    : [cols] "r"(cols), [pitch] "r"(pitch)
+                    : "lr", "memory");
+        }
+        mcud_store_sums(sums, low);
+        mcud_store_sums(sums + 8, high);
         return;
     }
-    int32x4_t a = vdupq_n_s32(0);
-    int32x4_t b = vdupq_n_s32(0);
-    for (int32_t r = 0; r < window->rows; r++) {
-        const void *row = window->memory + window->offsets[r];
-        const int8_t *x = (const int8_t *)row + channel;
-        for (int32_t s = window->cols; s > 0; s--, x += window->pitch) {
-            a = vaddq_s32(a, vldrbq_s32(x));
-            b = vaddq_s32(b, vldrbq_s32(x + 4));
+    for (int32_t c = 0; c < channels; c += 8, memory += 8) {
+        const mve_pred16_t there = vctp16q((uint32_t)(channels - c));
+        int16x8_t sum = vdupq_n_s16(0);
+        for (const uint32_t *row = window->offsets; row < end; row++) {
+            const int8_t *x = (const int8_t *)(const void *)(memory + *row);
+            for (int32_t s = cols; s > 0; s--, x += pitch) {
+                sum = vaddq_s16(sum, vldrbq_z_s16(x, there));
+            }
+        }
+        mcud_store_sums(sums + c, sum);
+    }
+}
+
+/* The sums of up to MCUD_SUMS channels from `channel` on. */
+static inline void mcud_sum_window(const mcud_byte_window *window, int32_t channel, int32_t channels,
+                                   int32_t sums[MCUD_SUMS])
+{
+    if (window->rows * window->cols <= MCUD_SHORT_TAPS) {
+        mcud_sum_short(window, channel, channels, sums);
+        return;
+    }
+    memset(sums, 0, MCUD_SUMS * sizeof *sums);
+    mcud_byte_window part = *window;
+    for (int32_t r = 0; r < window->rows; r++, part.offsets++) {
+        part.rows = 1;
+        part.memory = window->memory;
+        for (int32_t left = window->cols; left > 0; left -= part.cols, part.memory += part.cols * part.pitch) {
+            int32_t more[MCUD_SUMS];
+            part.cols = left < MCUD_SHORT_TAPS ? left : MCUD_SHORT_TAPS;
+            mcud_sum_short(&part, channel, channels, more);
+            for (int32_t i = 0; i < MCUD_SUMS && i < channels; i++) {
+                sums[i] += more[i];
+            }
         }
     }
-    vst1q_s32(sums, a);
-    vst1q_s32(sums + 4, b);
+}
+
+/* sums[count] -> y[count]. Halves are rounded up; of a tie, which has half of 2^32 as its lower word, the result then loses
+ * its lowest bit. */
+static inline void mcud_means(const int32_t *sums, int32_t count, const mcud_mean_quant *by, int8_t *y)
+{
+    const int32_t left = 32 - by->shift;
+    if (left < 0 || left > 23 || by->taps > 1 << (23 - left)) {
+        mcud_means_singly(sums, count, by, y);
+        return;
+    }
+    const int32x4_t multiplier = vdupq_n_s32(by->multiplier);
+    const int32x4_t half = vdupq_n_s32(INT32_MIN);
+    int32x4_t v;
+    int32x4_t x;
+    __asm__ volatile("wlstp.32 lr, %[count], 2f\n"
+                     "1:\n\t"
+                     "vldrw.32 %q[v], [%[sums]], #16\n\t"
+                     "vadd.i32 %q[v], %q[v], %[offset]\n\t"
+                     "vshl.s32 %q[v], %[left]\n\t"
+                     "vmul.i32 %q[x], %q[v], %q[multiplier]\n\t"
+                     "vrmulh.s32 %q[v], %q[v], %q[multiplier]\n\t"
+                     "veor %q[x], %q[x], %q[half]\n\t"
+                     "vclz.i32 %q[x], %q[x]\n\t"
+                     "vshr.u32 %q[x], %q[x], #5\n\t"
+                     "vbic %q[v], %q[v], %q[x]\n\t"
+                     "vadd.i32 %q[v], %q[v], %[zero]\n\t"
+                     "vqmovnb.s32 %q[v], %q[v]\n\t"
+                     "vqmovnb.s16 %q[v], %q[v]\n\t"
+                     "vstrb.32 %q[v], [%[y]], #4\n\t"
+                     "letp lr, 1b\n"
+                     "2:"
+                     : [sums] "+r"(sums), [y] "+l"(y), [v] "=&w"(v), [x] "=&w"(x)
+                     : [count] "r"(count), [offset] "r"(by->offset), [left] "r"(left), [zero] "r"(by->zero_point),
+                       [multiplier] "w"(multiplier), [half] "w"(half)
+                     : "lr", "memory");
 }
 
 #endif

@@ -84,11 +84,11 @@ static inline void mcud_max_window(const mcud_byte_window *window, int32_t chann
     }
 }
 
-/* The sums of up to eight channels from `channel` on. */
+/* The sums of up to MCUD_SUMS channels from `channel` on. */
 static inline void mcud_sum_window(const mcud_byte_window *window, int32_t channel, int32_t channels,
-                                   int32_t sums[8])
+                                   int32_t sums[MCUD_SUMS])
 {
-    const int32_t count = channels < 8 ? channels : 8;
+    const int32_t count = channels < MCUD_SUMS ? channels : MCUD_SUMS;
     if (window->rows == 0 || window->cols == 0) {
         memset(sums, 0, (size_t)count * sizeof *sums);
         return;
