@@ -51,7 +51,7 @@ BUDGETS = {
     "frontend": 13690,  # weights in blocks, caches written in place and in parts; int8 caches
     "ir": 1016,  # loaded constants, moves, remainders, what continues a state, its place, shared arrays
     "mcudeploy": 410,
-    "ops": 5792,  # packed weights, also of four bits, rows written into states, products by blocks
+    "ops": 5894,  # packed weights, also of four bits, rows written into states, windows in lines
     "planner": 11871,  # constants loaded ahead, bounds over all cuts, searches across forms; int8 caches
     "report": 1839,  # loads in pictures, bounds over all cuts; results name their deployment; int8 caches
     "tiling": 555,

@@ -31,6 +31,7 @@ from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import S4W, TWICE, KernelCall
+from mcudeploy.ops.conv.affine import Affine
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_s4w import S4W_TWINS
 from mcudeploy.ops.conv.conv_twice import TWINS
@@ -69,11 +70,11 @@ KERNELS = (
     *("conv2d_s16", "conv2d_s16_3x2", "dwconv2d_s16"),
     *("add_s8_mve", "conv2d_s8_mve", "conv2d_s8_1x1_mve", "conv2d_s8_by_rows_mve", "conv2d_s8_full_mve"),
     "conv2d_s8_first_mve",
-    *("dwconv2d_s8_mve", "dwconv2d_s8_rows_mve"),
+    *("dwconv2d_s8_lines_mve", "dwconv2d_s8_mve", "dwconv2d_s8_rows_mve"),
     *FLOAT_KERNELS,
     *("conv2d_s8_asymmetric", "dwconv2d_s8_asymmetric"),
     *("conv2d_s8_rvv", "conv2d_s8_1x1_rvv", "conv2d_s8_by_rows_rvv", "conv2d_s8_full_rvv", "dwconv2d_s8_rvv"),
-    *("avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
+    *("affine_s8", "avgpool_s8", "lut_s8", "maxpool_s8", "mul_s8", "softmax_s8"),
     *("matmul_s8", "matmul_s8_bt", "matmul_s8_mve", "matmul_s8_wide"),
     *("layer_norm_s8", "lstm_s8"),
     *("resize_linear_f32", "resize_linear_s8", "resize_linear_s8_mve"),
@@ -471,6 +472,24 @@ def tables(draw: st.DrawFn) -> Work:
 
 
 @st.composite
+def affines(draw: st.DrawFn) -> Work:
+    """Values scaled and shifted by channel, flat and steep, with or without a clip."""
+    shape = (draw(sizes), draw(sizes), draw(st.integers(1, 20)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+    steepness = 2.0 ** rng.uniform(-6, 8, shape[2])
+    constants = {
+        "factor": (rng.choice([-1, 1], shape[2]) * steepness).astype(np.float32),
+        "offset": rng.normal(0, 80 * steepness).astype(np.float32),
+    }
+    x, y = (_tensor(name, shape, 1.0, draw(st.integers(-128, 127))) for name in "xy")
+    op = Affine(low=draw(st.sampled_from([-np.inf, 0.0])), high=draw(st.sampled_from([np.inf, 30.0])))
+    values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
+    return Work(
+        Operator("affine", op, ("x",), "y", constants), (x,), y, (values,), draw(st.integers(1, shape[0]))
+    )
+
+
+@st.composite
 def binaries(draw: st.DrawFn) -> Work:
     """An addition, subtraction or product, with or without broadcasting, with or without a clip."""
     shape = (draw(sizes), draw(sizes), draw(st.integers(1, 20)))
@@ -702,7 +721,11 @@ def test_depthwise_convolutions_of_a_core_are_those_of_portable_c(
     check(host, board, work)
 
 
-@given(work=st.one_of(binaries(), pools(), pools(), softmaxes(), norms(), tables(), resizes(), resizes()))
+@given(
+    work=st.one_of(
+        binaries(), affines(), pools(), pools(), softmaxes(), norms(), tables(), resizes(), resizes()
+    )
+)
 @unhurried
 def test_a_core_computes_what_portable_c_does(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)

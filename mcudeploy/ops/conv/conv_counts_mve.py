@@ -240,6 +240,39 @@ def by_four_rows(fields: Fields) -> CountsOf:
     return counts
 
 
+def by_lines(fields: Fields) -> CountsOf:
+    """dwconv2d_s8_lines_mve: in parts of the columns, pairs of rows are written to lines, and multiplied."""
+    cols, most, stride = fields["dims.output_cols"], fields["most_outputs"], fields["window.stride_cols"]
+    columns = [*range(0, cols - most, most), cols - most]
+    lefts = [col * stride - fields["window.pad_left"] for col in columns]
+    width = (most - 1) * stride + fields["kernel_cols"]
+    inside = sum(max(0, min(left + width, fields["dims.input_cols"]) - max(0, left)) for left in lefts)
+    channels, at_once = fields["dims.channels"], fields["rows"]
+    pairs = whole_vectors(channels) * fields["height"] // 2
+    parts, together = len(columns), at_once if fields["vectors"] == 2 else 1
+    filled = whole_vectors(min(channels, VECTOR) * fields["line"])
+
+    def counts(rows: Interval) -> Counts:
+        blocks = -(-len(rows) // at_once)
+        twos = len(rows) // 2 if together == 2 else 0
+        runs = (twos + len(rows) - 2 * twos) * parts * channels
+        steps = (twos * -(-most // 2) + (len(rows) - 2 * twos) * -(-most // 4)) * parts * channels
+        return {
+            "calls": 1,
+            "parts": parts,
+            "filled": parts * filled,
+            "blocks": blocks * parts,
+            "groups": blocks * parts * whole_vectors(channels),
+            "pairs": blocks * parts * pairs,
+            "columns": blocks * inside * pairs,
+            "channels": blocks * parts * channels,
+            "runs": runs,
+            "steps": steps,
+        }
+
+    return counts
+
+
 def whole_vectors(values: int) -> int:
     """The vectors that values fill, the last one in part."""
     return -(-values // VECTOR)

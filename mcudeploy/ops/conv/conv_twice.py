@@ -25,8 +25,8 @@ TWINS = frozenset({
     "conv2d_s8_1x1_sums", "conv2d_s8_1x1_wide", "conv2d_s8_by_rows", "conv2d_s8_by_rows_mve",
     "conv2d_s8_deep", "conv2d_s8_first_mve", "conv2d_s8_first_wide", "conv2d_s8_full", "conv2d_s8_full_mve",
     "conv2d_s8_mve", "conv2d_s8_w1x4", "conv2d_s8_w2x4", "conv2d_s8_w4x4", "conv2d_s8_w4x4_mve",
-    "conv2d_s8_wide", "dwconv2d_s8", "dwconv2d_s8_multiplied", "dwconv2d_s8_mve", "dwconv2d_s8_pairs",
-    "dwconv2d_s8_rows", "dwconv2d_s8_rows_mve", *S4W_TWINS,
+    "conv2d_s8_wide", "dwconv2d_s8", "dwconv2d_s8_lines_mve", "dwconv2d_s8_multiplied", "dwconv2d_s8_mve",
+    "dwconv2d_s8_pairs", "dwconv2d_s8_rows", "dwconv2d_s8_rows_mve", *S4W_TWINS,
 })  # fmt: skip
 """The kernels that have a twin, printed from their source."""
 _CONSTANT_SHIFT = 8

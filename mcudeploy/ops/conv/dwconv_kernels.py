@@ -12,7 +12,7 @@ from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, conv_rvv
 from mcudeploy.ops.conv.conv_constants import FOUR, ConvConstants, without
-from mcudeploy.ops.conv.packing import by_tap, padded
+from mcudeploy.ops.conv.packing import VECTOR, by_tap, pack_lines, padded
 from mcudeploy.ops.conv.windows import Windowing, window_fields, with_one_depth
 
 _TAP_BYTES = 8
@@ -30,6 +30,11 @@ _PAIRED_OUTPUTS = 24
 """Outputs in a row that dwconv2d_s8_pairs takes at a time with a stride of 1."""
 _WINDOW_COLUMN_BYTES = 16
 """Bytes of an expanded column of two rows and four channels."""
+_LEAST_LINE_TAPS = 9
+"""Windows of up to nine taps have faster kernels."""
+_MOST_LINE_ROWS = 16
+_MOST_LINE_BYTES = 128
+"""Bytes of a line to its last output: more need more scratch, and save little."""
 _FOUR_ROWS_BYTES = 64
 """Bytes of an interleaved column of four rows and 16 channels."""
 _MOST_BLOCKS = 8
@@ -59,6 +64,7 @@ def depthwise_kernel(
     scratch += OFFSET_BYTES
     vectors = [
         *conv_mve.depthwise(constants, numbers, fields, padding, scratch),
+        *_by_lines(conv, constants, numbers, fields, padding),
         conv_rvv.depthwise(constants, numbers, fields, padding, scratch),
     ]
     params, counts = arrays | fields | numbers, conv_counts.depthwise(fields)
@@ -102,6 +108,47 @@ def _by_rows(
         counts=conv_counts_mve.by_four_rows(params),
     )
     return by_pairs, vectors
+
+
+def _by_lines(
+    conv: Windowing,
+    constants: ConvConstants,
+    numbers: dict[str, ParamValue],
+    fields: dict[str, ParamValue],
+    padding: NDArray[np.int8],
+) -> tuple[KernelCall, ...]:
+    """dwconv2d_s8_lines_mve, if it supports these windows and 3x3 is not what they are."""
+    (rows, cols), stride, channels = conv.kernel_shape, conv.stride[1], len(padding)
+    outputs = fields["dims.output_cols"]
+    assert isinstance(outputs, int)
+    height = rows + rows % 2
+    window = height * cols
+    few = rows * cols <= _LEAST_LINE_TAPS or outputs < FOUR or channels % 2 != 0
+    large = window > FOUR * VECTOR or height > _MOST_LINE_ROWS or stride > _MOST_STRIDE
+    if few or large or conv.dilation != (1, 1) or numbers["quant.left_shift"] != 0:
+        return ()
+    vectors = 2 if window <= 2 * VECTOR else FOUR
+    parts = -(-(outputs - 1) * stride * height // _MOST_LINE_BYTES)
+    most = min(outputs, padded(-(-outputs // parts), FOUR))
+    line = (most - 1) * stride * height + vectors * VECTOR
+    shape = {
+        "kernel_rows": rows,
+        "kernel_cols": cols,
+        "height": height,
+        "rows": 2 if rows < height and conv.stride[0] == 1 else 1,
+        "vectors": vectors,
+        "most_outputs": most,
+        "line": line,
+    }
+    weights = constants.weights.reshape(channels, rows, cols)
+    records = pack_lines(constants.bias, weights, constants.of_vectors, height, vectors)
+    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    arrays: dict[str, ParamValue] = {"packed_weights": records, "padding": padding}
+    params = arrays | without(fields, *fixed) | shape | numbers
+    scratch = min(channels, VECTOR) * line
+    counts = conv_counts_mve.by_lines(params)
+    mode = f"{shape['rows']}by{vectors}"
+    return (KernelCall("dwconv2d_s8_lines_mve", params, scratch, mode=mode, isa=Isa.MVE, counts=counts),)
 
 
 def _by_pairs(

@@ -242,6 +242,21 @@ def pack_four_rows(
     return np.concatenate([bias[:, None], _by_block(multipliers, 1, 1), words], axis=1).ravel()
 
 
+def pack_lines(
+    bias: NDArray[np.int32],
+    weights: NDArray[np.int8],
+    multipliers: NDArray[np.int32],
+    height: int,
+    vectors: int,
+) -> NDArray[np.int32]:
+    """Depthwise constants, weights [C, rows, cols], in a record for each channel; see mcud_lines_s8.h."""
+    channels, rows, cols = weights.shape
+    columns = np.pad(weights, ((0, 0), (0, height - rows), (0, 0))).transpose(0, 2, 1).reshape(channels, -1)
+    full = np.pad(columns, ((0, 0), (0, VECTOR * vectors - cols * height)))
+    words = _words(full).reshape(channels, -1)
+    return np.concatenate([bias[:, None], _by_block(multipliers, 1, 1), words], axis=1).ravel()
+
+
 def pack_vector_taps(
     bias: NDArray[np.int32], weights: NDArray[np.int8], multipliers: NDArray[np.int32]
 ) -> NDArray[np.int32]:
