@@ -44,7 +44,7 @@ BUDGETS = {
     "extensions/instances": 105,  # the place of states, room, what is refused
     "extensions/int16": 2305,  # int8 values beside int16, converted in integers
     "extensions/learned": 700,
-    "extensions/quantization": 2280,  # weights rounded to the results of layers; int4; mixtures of integers
+    "extensions/quantization": 2355,  # weights rounded to the results of layers; int4; mixtures of integers
     "extensions/several_boards": 1960,  # frames measured in a chain, stages on the cores of a chip
     "extensions/text": 997,  # tokenizers and their faults, roles of inputs, the judge of a text, int8 caches
     "extensions/training": 3740,

@@ -9,14 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from click.testing import CliRunner
+from onnx import TensorProto
 
 import mcudeploy as md
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.device.target import Target
-from mcudeploy.extensions.quantization.mixed_precision import Network
+from mcudeploy.extensions.quantization.mixed_precision import Network, fewest_bytes
 from mcudeploy.extensions.quantization.value_noise import Value
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
@@ -138,13 +140,36 @@ def test_weights_of_a_mixture_are_rounded_as_asked(here: Path) -> None:
     assert run["verified"], run["reason"]
 
 
+@pytest.mark.parametrize(("within", "nodes"), [("0.001", 0), ("9", 1), ("60", 3)])
+def test_weights_are_int4_where_that_costs_little(within: str, nodes: int, here: Path) -> None:
+    report = quantized("--method", "minmax", "--weights", "auto", "--within", within, "--json")
+    assert len(report["int4_nodes"]) == nodes
+    assert report["weights"] == ("auto" if nodes else "int8")
+    stored = [it for it in onnx.load("q.onnx").graph.initializer if it.data_type == TensorProto.INT4]
+    assert sum(len(it.dims) > 1 for it in stored) == nodes  # the others are zero points
+    whole = next(it for it in report["methods"] if (it["weights"], it["rounding"]) == ("int8", "adaptive"))
+    assert report["outputs"][0]["sqnr_db"] > whole["sqnr_db"] - float(within) - 3
+    run = reports.run_model(here / "q.onnx", HOST, QUICK, inputs=[], expected=[])
+    assert run["verified"], run["reason"]
+
+
+def test_the_largest_weights_within_the_budget_become_int4() -> None:
+    sizes, noises = (
+        {"a": 10, "b": 40, "c": 35},
+        {it: {"y": noise} for it, noise in zip("abc", (1.0, 5.0, 3.0), strict=True)},
+    )
+    known = {3.5: ("c",), 4.0: ("a", "c"), 5.5: ("a", "c"), 8.0: ("b", "c"), 0.0: ()}
+    for budget, nodes in known.items():
+        assert fewest_bytes(sizes, noises, {"y": budget}) == nodes
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (("--activations", "auto"), "add --board NAME"),
         (("--activations", "auto", "--board", "host"), "name a microcontroller's board"),
         (("--board", "mps2-an386"), "--board chooses int8 or int16 for each layer: add --activations auto"),
-        (("--within", "3", "--activations", "int16"), "--within chooses int8 or int16"),
+        (("--within", "3", "--activations", "int16"), "--within limits a choice for each layer"),
         ((*AUTO[:-1], "--within", "0"), "x>0"),
     ],
 )

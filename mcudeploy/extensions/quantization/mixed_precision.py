@@ -98,6 +98,20 @@ class Network:
         }
 
 
+def fewest_bytes(sizes: Mapping[str, int], noises: Mapping[str, Powers], budgets: Powers) -> tuple[str, ...]:
+    """The nodes whose int4 weights, of these sizes and noises, take the fewest bytes within the budgets."""
+    from ortools.sat.python import cp_model
+
+    model = cp_model.CpModel()
+    narrow = {name: model.new_bool_var(name) for name in sizes}
+    for output, budget in budgets.items():
+        model.add(sum(_share(noises[it][output], budget) * narrow[it] for it in sizes) <= _UNITS)
+    model.maximize(sum(size * narrow[name] for name, size in sizes.items()))
+    solver = cp_solver(_SECONDS, effort=_EFFORT)
+    found = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return tuple(name for name in sizes if found and solver.boolean_value(narrow[name]))
+
+
 def _share(noise: float, budget: float) -> int:
     """The share of a budget in units, at most twice the budget."""
     return round(_UNITS * min(noise / budget if budget > 0 else 2.0, 2.0)) if noise > 0 else 0

@@ -14,7 +14,7 @@ from mcudeploy.commands.python import Report
 _Method = Literal["auto", "minmax", "entropy", "percentile"]
 _Activations = Literal["int8", "int16", "auto"]
 _Decibels = Annotated[FiniteFloat, Field(gt=0)]
-_Weights = Literal["int8", "int4"]
+_Weights = Literal["int8", "int4", "auto"]
 _Rounding = Literal["nearest", "adaptive"]
 
 

@@ -29,6 +29,7 @@ def quantized(result: QuantizedModel) -> JsonObject:
         "method": best.method,
         "activations": best.activations,
         "weights": best.weights,
+        "int4_nodes": list(best.int4_nodes),
         "rounding": best.rounding,
         "methods": [
             {"method": one.method, "activations": one.activations}

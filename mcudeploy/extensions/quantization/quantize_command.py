@@ -84,15 +84,16 @@ if TYPE_CHECKING:
     "--within",
     metavar="DB",
     type=Finite(min=0, min_open=True),
-    help="With --activations auto: how many decibels of SQNR below int16 the outputs may be. Default 3.",
+    help="How many decibels of SQNR the outputs may lose: by --activations auto from those of int16, by "
+    "--weights auto from those of int8 weights. Default 3.",
 )
 @click.option(
     "--weights",
-    type=click.Choice(("int8", "int4")),
+    type=click.Choice(("int8", "int4", "auto")),
     default="int8",
     show_default=True,
     help="Integers of the weights of convolutions and matrix products. int4 takes half the file, and is "
-    "always rounded adaptively.",
+    "always rounded adaptively; auto takes int4 for the layers that lose little.",
 )
 @click.option(
     "--round",

@@ -43,6 +43,7 @@ from mcudeploy.extensions.quantization.float_model import (
     float_nodes,
     read_float,
 )
+from mcudeploy.extensions.quantization.mixed_precision import fewest_bytes
 from mcudeploy.extensions.quantization.mixing import Mixed, Mixer, MixtureSource
 from mcudeploy.extensions.quantization.ort_quantizer import (
     METHODS,
@@ -58,7 +59,7 @@ from mcudeploy.extensions.quantization.sample_faults import (
     input_facts,
     output_fault,
 )
-from mcudeploy.extensions.quantization.value_noise import NoiseMeter
+from mcudeploy.extensions.quantization.value_noise import NoiseMeter, int4_sizes
 from mcudeploy.frontend.onnx.foreign_nodes import foreign_nodes
 from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.shapes import Shapes
@@ -84,7 +85,8 @@ _NEAR, _CLEARLY = 1.0, 3.0
 class QuantizeRequest:
     """Options of the user. `samples` limits the samples for calibration and for comparison; `shapes` are
     input shapes; `keep_float` names nodes or operators. Activations "auto" are int8 or int16, for the least
-    cycles on `board` and at most `within` decibels less than with int16, 3 by default.
+    cycles on `board` and at most `within` decibels less than with int16, 3 by default. So are weights "auto"
+    int8 or int4, for the fewest bytes.
     """
 
     data: Path
@@ -94,7 +96,7 @@ class QuantizeRequest:
     seed: int = 0
     keep_float: tuple[str, ...] = ()
     activations: Activations | Literal["auto"] = "int8"
-    weights: Weights = "int8"
+    weights: Weights | Literal["auto"] = "int8"
     rounding: Rounding = "nearest"
     shapes: Shapes = field(default_factory=dict)
     board: Board | None = None
@@ -132,6 +134,7 @@ class _SamplePart:
 class MethodResult:
     """An int8 model by one calibration method, and its agreement with the float model. `dead`: nodes that are
     0 for all samples. `all_decibels`: the signal to noise ratio with the calibration samples, if needed.
+    `int4_nodes`: those with int4 weights, if they differ.
     """
 
     method: Method
@@ -139,10 +142,11 @@ class MethodResult:
     path: Path
     agreement: Agreement
     dead: Sequence[DeadClip] = ()
-    weights: Weights = "int8"
+    weights: Weights | Literal["auto"] = "int8"
     rounding: Rounding = "nearest"
     all_decibels: float | None = None
     activations: Activations | Literal["auto"] = "int8"
+    int4_nodes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -231,7 +235,10 @@ def quantize_model(
         floats = Floats(prepared, [it.name for it in model.outputs], name)
         results, left = work.all_made(prepared, request, floats)
         results = work.ties_compared(results, floats)
-        best, results = work.refined(prepared, request, results, floats)
+        first = request
+        if request.activations == request.weights == "auto":  # those of the mixture are chosen, not of int16
+            first = replace(request, weights="int8", rounding="adaptive")
+        best, results = work.refined(prepared, first, results, floats)
         mixtures: Sequence[MixturePoint] = ()
         if request.activations == "auto":
             best, models, mixtures = work.mixed(prepared, request, best, floats)
@@ -267,10 +274,13 @@ def quantize_model(
 
 def _require_board(request: QuantizeRequest) -> None:
     """Raise UsageError for options of mixtures without mixtures, and for mixtures without a board's costs."""
+    if "auto" in (request.activations, request.weights):
+        require_solver("auto")
+    elif request.within is not None:
+        raise UsageError("--within limits a choice for each layer: add --activations auto or --weights auto")
     if request.activations != "auto":
-        given = {"--board": request.board, "--within": request.within}
-        for option in (name for name, value in given.items() if value is not None):
-            raise UsageError(f"{option} chooses int8 or int16 for each layer: add --activations auto")
+        if request.board is not None:
+            raise UsageError("--board chooses int8 or int16 for each layer: add --activations auto")
     elif request.board is None:
         raise UsageError("--activations auto weighs cycles and RAM on a board: add --board NAME")
     elif request.board.is_host:
@@ -278,8 +288,6 @@ def _require_board(request: QuantizeRequest) -> None:
             f"--activations auto needs the cycles of kernels, which {request.board.name} does not state: "
             "name a microcontroller's board"
         )
-    else:
-        require_solver("--activations auto")
 
 
 def _labels(request: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | None:
@@ -364,7 +372,9 @@ class _Work:
         integers: Integers,
         floats: Floats,
     ) -> tuple[MethodResult, list[MethodResult]]:
-        """Return a model with the requested weights and rounding, and both models."""
+        """Return a model with the requested weights and rounding, and all models on the way."""
+        if request.weights == "auto":
+            return self._some_in_int4(prepared, request, start, integers, floats)
         if request.weights != "int8":
             ranges, in_float = self.ranges[start.method], excluded(prepared, request.keep_float)
             proto, _ = library.insert(prepared, ranges, in_float, replace(integers, weights=request.weights))
@@ -376,6 +386,46 @@ class _Work:
         pair = self._on_all_samples((start, self._rounded(prepared, start, floats)), floats)
         return max(pair, key=_least_noise), pair
 
+    def _some_in_int4(
+        self,
+        prepared: Path,
+        request: QuantizeRequest,
+        start: MethodResult,
+        integers: Integers,
+        floats: Floats,
+    ) -> tuple[MethodResult, list[MethodResult]]:
+        """Return a model with int4 weights where these cost little, and that with int8 weights.
+
+        The choice is repeated with half the noise if the model has more than allowed; else all stay int8.
+        """
+        ranges, in_float = self.ranges[start.method], excluded(prepared, request.keep_float)
+
+        def rounded(nodes: tuple[str, ...] | None) -> MethodResult:
+            own = replace(integers, weights="int4", int4_nodes=nodes)
+            proto, _ = library.insert(prepared, ranges, in_float, own)
+            narrow = replace(start, proto=proto, weights="auto", int4_nodes=nodes or (), all_decibels=None)
+            return self._rounded(prepared, narrow, floats)
+
+        whole, narrow, meter = self._rounded(prepared, start, floats), rounded(None), self._meter(prepared)
+        self.progress.stage("choosing int4 or int8")
+        reference = meter.agreement(whole.proto)
+        budgets = meter.budgets(reference, _WITHIN if request.within is None else request.within)
+        sizes = int4_sizes(narrow.proto)
+        noises = {it: meter.noise_of_weights(narrow.proto, it) for it in sizes}
+        for share in (1.0, 0.5):
+            nodes = fewest_bytes(sizes, noises, {name: share * it for name, it in budgets.items()})
+            if not nodes:
+                break
+            best = rounded(nodes)
+            outputs = meter.agreement(best.proto).outputs
+            if all(outputs[it].noise <= reference.outputs[it].noise + budgets[it] for it in budgets):
+                return best, [start, whole, best]
+        return whole, [start, whole]
+
+    def _meter(self, prepared: Path) -> NoiseMeter:
+        part = replace(self.calibration, indices=self.calibration.indices[:_MIXED_SAMPLES])
+        return NoiseMeter(onnx.load(prepared), list(part), self.folder / "one.onnx")
+
     def mixed(
         self, prepared: Path, request: QuantizeRequest, wide: MethodResult, floats: Floats
     ) -> tuple[MethodResult, list[MethodResult], list[MixturePoint]]:
@@ -385,8 +435,7 @@ class _Work:
         """
         assert request.board is not None
         self.progress.stage("comparing int8 with int16")
-        part = replace(self.calibration, indices=self.calibration.indices[:_MIXED_SAMPLES])
-        meter = NoiseMeter(onnx.load(prepared), list(part), self.folder / "one.onnx")
+        meter = self._meter(prepared)
         in_float, others = excluded(prepared, request.keep_float), dict(self.ranges)
         ranges = (others.pop(wide.method), *others.values())
         mixer = Mixer.of(
@@ -415,7 +464,7 @@ class _Work:
         self.progress.stage("rounding weights")
         samples = list(self.calibration)
         proto = round_adaptively(best.proto, onnx.load(prepared), samples, self.folder, self.progress.advance)
-        path = self.folder / "rounded.onnx"
+        path = self.folder / f"rounded {len([*self.folder.iterdir()])}.onnx"
         onnx.save(proto, path)
         self.progress.stage("comparing: rounded weights")
         agreement = floats.against(path, self.comparison, self._advance)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from rich.console import Console
@@ -21,7 +22,7 @@ def quantize(console: Console, report: Values) -> None:
     methods = table_of("method", "same class>", "SQNR of outputs>", "largest error>", "")
     for one in report["methods"]:
         chosen = "chosen" if all(one[key] == report[key] for key in _CHOICES) else ""
-        few = " int4" if one["weights"] == "int4" else ""
+        few = {"int4": " int4", "auto": " int4 and int8"}.get(one["weights"], "")
         types = {"auto": ", int8 and int16", "int16": ", int16"} if report["mixtures"] else {}
         name = one["method"] + types.get(one["activations"], "")
         name += f",{few} rounded adaptively" if one["rounding"] == "adaptive" else ""
@@ -81,7 +82,8 @@ def _facts(report: Values) -> list[tuple[str, str]]:
             "accuracy",
             f"{_share(accuracy['float'])} float, {_share(accuracy['int8'])} int8" if accuracy else "",
         ),
-        ("in int16", _in_int16(report["mixtures"])),
+        ("in int16", _named(name for it in report["mixtures"] if it["chosen"] for name in it["int16_nodes"])),
+        ("int4 weights", _named(report["int4_nodes"])),
         ("most is lost", "" if loudest is None else f"at {plain(_short(loudest))}"),
         ("in float", _in_float(report["float_nodes"])),
         ("wide channels", "; ".join(_wide(it) for it in wide[:3])),
@@ -90,9 +92,9 @@ def _facts(report: Values) -> list[tuple[str, str]]:
     ]
 
 
-def _in_int16(mixtures: list[dict[str, Any]]) -> str:
-    named = [_short(name) for one in mixtures if one["chosen"] for name in one["int16_nodes"]]
-    return ", ".join(map(plain, named[:6])) + (f" and {len(named) - 6} more" if len(named) > 6 else "")
+def _named(names: Iterable[str]) -> str:
+    shown = [plain(_short(name)) for name in names]
+    return ", ".join(shown[:6]) + (f" and {len(shown) - 6} more" if len(shown) > 6 else "")
 
 
 def _in_float(nodes: list[dict[str, Any]]) -> str:

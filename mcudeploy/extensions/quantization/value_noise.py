@@ -22,7 +22,7 @@ from mcudeploy.extensions.quantization.agreement import (
 )
 from mcudeploy.extensions.quantization.clip_ranges import Range
 from mcudeploy.extensions.quantization.data import Array, Sample
-from mcudeploy.frontend.onnx.protos import constants_of, copy_of, refill, sizes_of
+from mcudeploy.frontend.onnx.protos import constants_of, copy_of, import_domain, refill, sizes_of
 from mcudeploy.verify.reference import Reference
 
 Powers = Mapping[str, float]
@@ -155,6 +155,22 @@ class NoiseMeter:
         elements = next((prod(sizes_of(it)) for it in infos if it.name == name), 1)
         return Value(name, own_layer, tuple(readers), noise, by_reader, elements, steps, in_range)
 
+    def noise_of_weights(self, narrow: ModelProto, name: str) -> Powers:
+        """The noise of one node with the weights and the bias that it has in a quantised model."""
+        result, constants = copy_of(self.prepared), constants_of(narrow.graph)
+        makers = {it.output[0]: it for it in narrow.graph.node if it.op_type == "DequantizeLinear"}
+        own = next(it for it in result.graph.node if it.name == name)
+        other = next(it for it in narrow.graph.node if it.name == name)
+        pairs = []
+        for at, read in enumerate(other.input[1:], 1):
+            pairs.append(copy_of(makers[read]))
+            pairs[-1].output[0] = own.input[at] = f"{read}/stored"
+            result.graph.initializer.extend(constants[it] for it in pairs[-1].input)
+        refill(result.graph.node, [*pairs, *result.graph.node])
+        for entry in narrow.opset_import:
+            import_domain(result, entry.domain)
+        return _powers(self.agreement(result))
+
     def _alone(self, name: str, grid: Grid) -> Agreement:
         """The outputs with one value in int8."""
         key = name, grid.scale.SerializeToString(), grid.zero.SerializeToString()
@@ -170,6 +186,17 @@ def _loss(agreement: Agreement) -> float:
 
 def _powers(agreement: Agreement) -> dict[str, float]:
     return {name: it.noise for name, it in agreement.outputs.items()}
+
+
+def int4_sizes(model: ModelProto) -> dict[str, int]:
+    """The number of int4 weights of each node that has them, by name."""
+    stored = {it.name: prod(it.dims) for it in model.graph.initializer if it.data_type == TensorProto.INT4}
+    restored = {it.output[0]: it.input[0] for it in model.graph.node if it.op_type == "DequantizeLinear"}
+    return {
+        node.name: stored[restored[node.input[1]]]
+        for node in model.graph.node
+        if len(node.input) > 1 and restored.get(node.input[1]) in stored
+    }
 
 
 def with_float_weights(model: ModelProto, prepared: ModelProto) -> ModelProto:
