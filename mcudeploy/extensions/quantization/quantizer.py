@@ -235,10 +235,7 @@ def quantize_model(
         floats = Floats(prepared, [it.name for it in model.outputs], name)
         results, left = work.all_made(prepared, request, floats)
         results = work.ties_compared(results, floats)
-        first = request
-        if request.activations == request.weights == "auto":  # those of the mixture are chosen, not of int16
-            first = replace(request, weights="int8", rounding="adaptive")
-        best, results = work.refined(prepared, first, results, floats)
+        best, results = work.refined(prepared, request, results, floats)
         mixtures: Sequence[MixturePoint] = ()
         if request.activations == "auto":
             best, models, mixtures = work.mixed(prepared, request, best, floats)
@@ -361,6 +358,8 @@ class _Work:
     ) -> tuple[MethodResult, list[MethodResult]]:
         """Return the best model, with the requested weights and rounding, and all models."""
         start = max(results, key=_preference)
+        if request.activations == request.weights == "auto":  # those of the mixture are chosen, not of int16
+            request = replace(request, weights="int8", rounding="adaptive")
         best, models = self._finished(prepared, request, start, request.integers, floats)
         return best, [*(it for it in results if it.method != start.method), *models]
 
