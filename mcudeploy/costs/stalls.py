@@ -55,8 +55,8 @@ def stalls(
             loaded = layout.constants.get(tiled.graph.operators[entry.operator].name)
             if loaded is not None and loaded.pieces is not None:
                 link, engine = engines[loaded.pieces.engine]
-                way = link, memories[FLASH], memories[loaded.place.memory]
-                waits += run_in_pieces((core, engine), loaded.pieces, way, ticks)
+                load = piece_ticks(loaded.pieces, link, memories[FLASH], memories[loaded.place.memory])
+                waits += run_in_pieces(core, engine, loaded.pieces.count, load, ticks)
             else:
                 core.run(ticks)
             time += 1
@@ -77,22 +77,22 @@ def stalls(
     return Stalls(sum(direct), copies, waits, forced)
 
 
-def run_in_pieces(
-    clocks: tuple[Clock, Clock], pieces: Pieces, way: tuple[Link, Memory, Memory], ticks: float
-) -> float:
-    """Run a step of these ticks whose constants come in pieces; return the ticks that it waits for them.
+def piece_ticks(pieces: Pieces, link: Link, flash: Memory, arena: Memory) -> float:
+    """Return the ticks of the engine for a piece of average size."""
+    starts = (pieces.arrays - 1) * link.cycles(0, flash, arena)
+    return starts + link.cycles(-(-pieces.total_bytes // pieces.count), flash, arena)
 
-    `clocks`: of the core and the engine; `way`: the engine, flash and the memory of the arena.
+
+def run_in_pieces(core: Clock, engine: Clock, pieces: int, load: float, ticks: float) -> float:
+    """Advance both clocks by a step whose constants come in pieces; return the ticks that the core waits.
+
+    `load`: ticks of the engine for a piece; `ticks`: those of the core for the step.
     """
-    core, engine = clocks
-    link, *ends = way
-    load = link.cycles(-(-pieces.total_bytes // pieces.count), *ends)
-    load += (pieces.arrays - 1) * link.cycles(0, *ends)
     waits, end = 0.0, engine.run(load, issued=core.now)
-    for piece in range(pieces.count):
-        following = engine.run(load, issued=core.now) if piece + 1 < pieces.count else end
+    for piece in range(pieces):
+        following = engine.run(load, issued=core.now) if piece + 1 < pieces else end
         waits += core.wait(end)
-        core.run(ticks / pieces.count)
+        core.run(ticks / pieces)
         end = following
     return waits
 

@@ -142,6 +142,11 @@ class Pieces:
     arrays: int
     total_bytes: int
 
+    @property
+    def transfers(self) -> int:
+        """The number of transfers of all pieces."""
+        return self.count * self.arrays
+
 
 @dataclass(frozen=True, slots=True)
 class LoadedConstants:

@@ -31,9 +31,9 @@ def transfers(view: PlanView, measured: Measurement | None) -> JsonObject:
             engines[transfer.engine] += 1
     for _, loaded, pieces in plan.layout.in_pieces():
         way = f"{FLASH} to {loaded.place.memory}"
-        counts[way] += pieces.count * pieces.arrays
+        counts[way] += pieces.transfers
         sizes[way] += pieces.total_bytes
-        engines[pieces.engine] += pieces.count * pieces.arrays
+        engines[pieces.engine] += pieces.transfers
     stalls, latency = plan.estimate.stalls, _latency(plan, measured)
     return {
         "count": counts.total(),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.boards.board import Board
 from mcudeploy.costs.estimate import CoreCosts, estimated
-from mcudeploy.costs.stalls import run_in_pieces
+from mcudeploy.costs.stalls import piece_ticks, run_in_pieces
 from mcudeploy.costs.tiles import CopyCost, move_price, step_ticks
 from mcudeploy.costs.timeline import Clock
 from mcudeploy.ir.constant_block import ConstantBlock, is_loadable
@@ -89,7 +89,7 @@ class _Load:
     `wait`: ticks of the core for it; `calls`: those of starts and waits; `end`: when its engine is free.
     """
 
-    what: _Loadable
+    loadable: _Loadable
     life: Interval
     offset: int
     wait: float
@@ -100,7 +100,24 @@ class _Load:
     @property
     def size_bytes(self) -> int:
         """The bytes of its place."""
-        return self.what.size_bytes if self.pieces is None else self.what.pieces_bytes
+        return self.loadable.size_bytes if self.pieces is None else self.loadable.pieces_bytes
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Occupancy:
+    """The loads so far, in the order of their transfers, with the times and bytes that they leave.
+
+    `starts`: of each step, in ticks, and the end of the last one. `taken`: as in `_Loading`, with the loads.
+    """
+
+    starts: NDArray[np.float64]
+    taken: NDArray[np.int64]
+    loads: Sequence[_Load]
+
+    @property
+    def engine_free(self) -> float:
+        """When the engine has ended all transfers, in ticks."""
+        return max((it.end for it in self.loads), default=0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -151,10 +168,10 @@ class _Loading:
         left_out: set[str] = set()
         trials = sorted((it for it in loads if it.wait), key=lambda it: -it.wait)[:_TRIALS]
         for trial in trials:
-            total, others = self._placed({*left_out, trial.what.operator})
+            total, others = self._placed({*left_out, trial.loadable.operator})
             if total < least:
                 least, loads = total, others
-                left_out.add(trial.what.operator)
+                left_out.add(trial.loadable.operator)
         return loads
 
     def _placed(self, left_out: Collection[str]) -> tuple[float, list[_Load]]:
@@ -165,8 +182,8 @@ class _Loading:
         for each in self.loadable:
             if each.operator in left_out:
                 continue
-            starts = np.concatenate(([0.0], np.cumsum(steps)))
-            possible = self._whole(each, taken, starts, loads), self._pieces(each, taken, starts, loads)
+            occupancy = _Occupancy(np.concatenate(([0.0], np.cumsum(steps))), taken, loads)
+            possible = self._whole(each, occupancy), self._pieces(each, occupancy)
             load = min((it for it in possible if it), key=lambda it: it.wait + it.calls, default=None)
             if load is None or each.saved - load.wait - load.calls <= least:
                 continue
@@ -177,65 +194,44 @@ class _Loading:
             taken = np.vstack([taken, np.array([row], np.int64)])
         return float(steps.sum()), loads
 
-    def _whole(
-        self,
-        each: _Loadable,
-        taken: NDArray[np.int64],
-        starts: NDArray[np.float64],
-        loads: Sequence[_Load],
-    ) -> _Load | None:
-        """Return the earliest load of all constants at once; None without room. `loads`: those before it."""
-        place = self._begin(each, taken, starts, loads)
+    def _whole(self, each: _Loadable, occupancy: _Occupancy) -> _Load | None:
+        """Return the earliest load of all constants at once; None without room."""
+        place = self._begin(each, occupancy)
         if place is None:
             return None
         begin, offset = place
         cost = self.target.copy_ticks(each.size_bytes, self.price)
-        end = max([starts[begin], *(it.end for it in loads[-1:])]) + cost
-        wait = cost if self.target.link is None else max(0.0, end - starts[each.steps[0]])
+        end = max(occupancy.starts[begin], occupancy.engine_free) + cost
+        wait = cost if self.target.link is None else max(0.0, end - occupancy.starts[each.steps[0]])
         calls = 0.0 if self.target.link is None else 2 * self.price.move
         return _Load(each, Interval(begin, each.steps[-1] + 1), offset, wait, calls, end)
 
-    def _pieces(
-        self,
-        each: _Loadable,
-        taken: NDArray[np.int64],
-        starts: NDArray[np.float64],
-        loads: Sequence[_Load],
-    ) -> _Load | None:
+    def _pieces(self, each: _Loadable, occupancy: _Occupancy) -> _Load | None:
         """Return the load in pieces; None without room."""
         pieces, link, first = each.pieces, self.target.link, each.steps[0]
         if pieces is None or link is None:
             return None
         life = Interval(first, first + 1)
-        offset = self._offset(each.pieces_bytes, taken, life)
+        offset = self._offset(each.pieces_bytes, occupancy.taken, life)
         if offset is None:
             return None
-        core, engine = Clock(starts[first]), Clock(max((it.end for it in loads), default=0.0))
-        way = link, self.target.flash, self.target.memory
-        wait = run_in_pieces((core, engine), pieces, way, float(self.ticks[first]))
-        calls = 2 * self.price.move * pieces.count * pieces.arrays
+        core, engine = Clock(occupancy.starts[first]), Clock(occupancy.engine_free)
+        cost = piece_ticks(pieces, link, self.target.flash, self.target.memory)
+        wait = run_in_pieces(core, engine, pieces.count, cost, float(self.ticks[first]))
+        calls = 2 * self.price.move * pieces.transfers
         return _Load(each, life, offset, wait, calls, engine.now, pieces)
 
-    def _begin(
-        self,
-        each: _Loadable,
-        taken: NDArray[np.int64],
-        starts: NDArray[np.float64],
-        loads: Sequence[_Load],
-    ) -> tuple[int, int] | None:
-        """Return the earliest step before which its transfer may begin, and an offset; None without room.
-
-        `loads`: those before it.
-        """
+    def _begin(self, each: _Loadable, occupancy: _Occupancy) -> tuple[int, int] | None:
+        """Return the earliest step before which its transfer may begin, and an offset; None without room."""
+        starts, taken, loads = occupancy.starts, occupancy.taken, occupancy.loads
         first, end = each.steps[0], each.steps[-1] + 1
-        ends = [it.end for it in loads]
         offset = self._offset(each.size_bytes, taken, Interval(first, end))
         if offset is None:
             return None
         # Queued after another transfer, it begins as soon as that ends.
-        lo = max(0, int(np.searchsorted(starts, max(ends, default=0.0), side="right")) - 1)
-        if len(ends) >= _QUEUE:
-            lo = max(lo, int(np.searchsorted(starts, ends[-_QUEUE])))
+        lo = max(0, int(np.searchsorted(starts, occupancy.engine_free, side="right")) - 1)
+        if len(loads) >= _QUEUE:
+            lo = max(lo, int(np.searchsorted(starts, loads[-_QUEUE].end)))
         # Before a step that loads pieces, it would delay them.
         lo = max(lo, *(it.life.hi for it in loads if it.pieces is not None), 0)
         lo, hi = (first, first) if self.target.link is None else (min(lo, first), first)
@@ -264,7 +260,7 @@ class _Loading:
         constants: dict[str, LoadedConstants] = {}
         transfers = [(layout.begin(it), it) for it in layout.transfers]
         for load in loads:
-            each = load.what
+            each = load.loadable
             place = Residence(load.life, name, load.offset)
             if load.pieces is not None:
                 constants[each.operator] = LoadedConstants(load.size_bytes, 0, place, load.pieces)

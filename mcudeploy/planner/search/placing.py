@@ -284,7 +284,7 @@ def moves_ticks(layout: Layout, tiled: TiledGraph, price: CopyCost) -> float:
             ticks += price.ticks(size, abs(new.offset - old.offset))
         else:
             ticks += price.ticks(size, size)
-    return ticks + sum(2 * price.move * it.count * it.arrays for _, _, it in layout.in_pieces())
+    return ticks + sum(2 * price.move * it.transfers for _, _, it in layout.in_pieces())
 
 
 def latency_bound(plan: Plan, model: Model, board: Board) -> float:
