@@ -38,26 +38,27 @@ def network(seed: int) -> Network:
         by_reader = {it: {"y": noise["y"] / len(readers)} for it in readers}
         steps, elements = (maker or 0, last), int(rng.integers(1, 100))
         values.append(Value(f"v{maker}", maker, readers, noise, by_reader, elements, steps, (-1.0, 1.0)))
-    narrow = {it: float(rng.integers(100, 1000)) for it in range(5)}
-    wide = {it: cycles * rng.uniform(1, 4) for it, cycles in narrow.items()}
-    return Network({f"n{it}": it for it in range(5)}, values, narrow, wide, 1.5)
+    int8 = {it: float(rng.integers(100, 1000)) for it in range(5)}
+    int16 = {it: cycles * rng.uniform(1, 4) for it, cycles in int8.items()}
+    return Network({f"n{it}": it for it in range(5)}, values, int8, int16, 1.5)
 
 
 def cost_and_noise(net: Network, wide: Collection[int], worth: float) -> tuple[float, float]:
     """The cycles and bytes relative to int8, and the noise, of one set of layers in int16."""
-    noise, cycles, sizes = 0.0, sum((net.wide if it in wide else net.narrow)[it] for it in net.narrow), []
+    cycles = sum((net.int16_cycles if it in wide else net.int8_cycles)[it] for it in net.int8_cycles)
+    noise, sizes = 0.0, []
     for value in net.values:
         is_wide = value.maker in wide if value.maker is not None else wide >= set(value.readers)
         differing = [it for it in value.readers if (it in wide) != is_wide]
         noise += sum(value.by_reader[it]["y"] for it in differing) if is_wide else value.noise["y"]
-        cycles += net.conversion * value.elements if differing else 0
+        cycles += net.conversion_cycles * value.elements if differing else 0
         sizes.append(value.elements * (3 if differing else 1 + is_wide))
     live = [
         [at for at, it in enumerate(net.values) if it.steps[0] <= step <= it.steps[1]] for step in range(5)
     ]
     int8 = max(sum(net.values[at].elements for at in each) for each in live)
     peak = max(sum(sizes[at] for at in each) for each in live)
-    return cycles / sum(net.narrow.values()) + worth * peak / int8, noise
+    return cycles / sum(net.int8_cycles.values()) + worth * peak / int8, noise
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -129,10 +130,8 @@ def test_weights_of_a_mixture_are_rounded_as_asked(here: Path) -> None:
     report = md.quantize("m.onnx", "x.npy", "q.onnx", **options, rounding="adaptive")
     roundings = [(it["activations"], it["rounding"]) for it in report["methods"]]
     assert roundings == [(it, rounding) for it in ("int16", "auto") for rounding in ("nearest", "adaptive")]
-    assert (
-        report["methods"][-1]["sqnr_db"] > report["methods"][-2]["sqnr_db"]
-        and report["rounding"] == "adaptive"
-    )
+    nearest, adaptive = report["methods"][-2:]
+    assert adaptive["sqnr_db"] > nearest["sqnr_db"] and report["rounding"] == "adaptive"
     report = md.quantize("m.onnx", "x.npy", "q.onnx", **options, weights="int4", keep_float=["first"])
     assert (report["weights"], report["activations"]) == ("int4", "auto")
     assert all("first" not in it["int16_nodes"] for it in report["mixtures"])

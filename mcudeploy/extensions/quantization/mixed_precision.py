@@ -30,14 +30,14 @@ _EFFORT, _SECONDS = 2.0, 20.0
 class Network:
     """The layer of each node of a prepared model by name, and the values between layers.
 
-    `narrow` and `wide`: cycles of layers in int8 and in int16; `conversion`: cycles to convert an element.
+    `int8_cycles` and `int16_cycles`: by layer; `conversion_cycles`: those to convert an element.
     """
 
     layer: Mapping[str, int]
     values: Sequence[Value]
-    narrow: Mapping[int, float]
-    wide: Mapping[int, float]
-    conversion: float
+    int8_cycles: Mapping[int, float]
+    int16_cycles: Mapping[int, float]
+    conversion_cycles: float
 
     def mixture(self, wide: Collection[int]) -> Mixture:
         """Return the types of all values if these layers compute in int16."""
@@ -56,29 +56,29 @@ class Network:
         noise: dict[str, list[Any]] = {name: [] for name in budgets}
         cycles: list[Any] = []
         sizes = []
-        least = sum(self.narrow.values()) or 1.0
+        least = sum(self.int8_cycles.values()) or 1.0
         for value in self.values:
-            made = model.new_bool_var(value.name) if value.maker is None else wide[value.maker]
+            is_wide = model.new_bool_var(value.name) if value.maker is None else wide[value.maker]
             differs = model.new_bool_var(value.name)
             for name in budgets:
-                noise[name].append(_share(value.noise[name], budgets[name]) * (1 - made))
+                noise[name].append(_share(value.noise[name], budgets[name]) * (1 - is_wide))
             for reader in value.readers:
                 if value.maker is None:  # in int16 only if all read that
-                    model.add_implication(made, wide[reader])
-                alone = model.new_bool_var(value.name)
-                model.add_bool_or(differs, made, ~wide[reader])
-                model.add_bool_or(differs, ~made, wide[reader])
-                model.add_bool_or(alone, ~made, wide[reader])
+                    model.add_implication(is_wide, wide[reader])
+                narrowed = model.new_bool_var(value.name)
+                model.add_bool_or(differs, is_wide, ~wide[reader])
+                model.add_bool_or(differs, ~is_wide, wide[reader])
+                model.add_bool_or(narrowed, ~is_wide, wide[reader])
                 for name in budgets:
-                    noise[name].append(_share(value.by_reader[reader][name], budgets[name]) * alone)
-            cycles.append(round(_UNITS * self.conversion * value.elements / least) * differs)
+                    noise[name].append(_share(value.by_reader[reader][name], budgets[name]) * narrowed)
+            cycles.append(round(_UNITS * self.conversion_cycles * value.elements / least) * differs)
             sizes.append(model.new_int_var(0, 3 * value.elements, value.name))
-            model.add(sizes[-1] >= value.elements + value.elements * made)
+            model.add(sizes[-1] >= value.elements + value.elements * is_wide)
             model.add(sizes[-1] >= 3 * value.elements * differs)  # in both types
         for name in budgets:
             model.add(sum(noise[name]) <= _UNITS)
         cycles += [
-            round(_UNITS * (self.wide.get(it, 0) - self.narrow.get(it, 0)) / least) * wide[it]
+            round(_UNITS * (self.int16_cycles.get(it, 0) - self.int8_cycles.get(it, 0)) / least) * wide[it]
             for it in layers
         ]
         peak = model.new_int_var(0, 3 * sum(it.elements for it in self.values), "peak")
@@ -87,8 +87,8 @@ class Network:
         in_int8 = max(sum(self.values[it].elements for it in live) for live in self._live())
         model.minimize(sum(cycles) + round(_UNITS * ram_worth / in_int8) * peak)
         solver = cp_solver(_SECONDS, effort=_EFFORT)
-        found = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-        return frozenset(it for it in layers if not found or solver.boolean_value(wide[it]))
+        is_solved = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+        return frozenset(it for it in layers if not is_solved or solver.boolean_value(wide[it]))
 
     def _live(self) -> set[tuple[int, ...]]:
         """The values that exist together, for each place in the order of nodes."""
@@ -108,8 +108,8 @@ def fewest_bytes(sizes: Mapping[str, int], noises: Mapping[str, Powers], budgets
         model.add(sum(_share(noises[it][output], budget) * narrow[it] for it in sizes) <= _UNITS)
     model.maximize(sum(size * narrow[name] for name, size in sizes.items()))
     solver = cp_solver(_SECONDS, effort=_EFFORT)
-    found = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
-    return tuple(name for name in sizes if found and solver.boolean_value(narrow[name]))
+    is_solved = solver.solve(model) in (cp_model.OPTIMAL, cp_model.FEASIBLE)
+    return tuple(name for name in sizes if is_solved and solver.boolean_value(narrow[name]))
 
 
 def _share(noise: float, budget: float) -> int:

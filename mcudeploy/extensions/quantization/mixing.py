@@ -30,7 +30,7 @@ _TIGHTER, _TRIALS = 0.7, 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Mixed:
+class MixedModel:
     """A quantised model whose operators `wide` compute in int16, with its unsplit plan.
 
     `within`: the decibels below the int16 model that were allowed, None for int8 alone.
@@ -98,24 +98,22 @@ class Mixer:
         """Measure the noise of values and the cycles of layers."""
         layer, models = layers_of(meter.prepared.graph), source.int8_models()
         values = meter.values(layer, models, advance)
-        wide = source.inserted(Mixture(layer, models[0].ranges))
-        narrow, wider = (cycles_of(source.fit(it, meter.path), layer) for it in (models[0].proto, wide))
+        int16 = source.inserted(Mixture(layer, models[0].ranges))
+        int8_cycles, int16_cycles = (
+            cycles_of(source.fit(it, meter.path), layer) for it in (models[0].proto, int16)
+        )
         conversion = board_costs(source.board).ticks("rescale_s16", {"iterations": 1.0})
-        network = Network(layer, values, narrow, wider, conversion)
-        return cls(source, meter, reference, meter.agreement(wide), network)
+        network = Network(layer, values, int8_cycles, int16_cycles, conversion)
+        return cls(source, meter, reference, meter.agreement(int16), network)
 
-    def mixtures(self, within: float) -> tuple[Mixed, Sequence[Mixed]]:
+    def mixtures(self, within: float) -> tuple[MixedModel, Sequence[MixedModel]]:
         """The mixture at this distance; and int8, mixtures at several distances, int16, each once."""
-        distances = sorted({*_DISTANCES, within}, reverse=True)
-        made = [
-            self._made(None, ()),
-            *map(self.mixed, distances),
-            self._made(0.0, self.network.layer.values()),
-        ]
-        chosen = made[1 + distances.index(within)]
-        return chosen, list({it.wide: it for it in made}.values())
+        by_distance = {it: self._nearest(it) for it in sorted({*_DISTANCES, within}, reverse=True)}
+        int8, int16 = self._mixed(None, ()), self._mixed(0.0, self.network.layer.values())
+        distinct = {it.wide: it for it in (int8, *by_distance.values(), int16)}
+        return by_distance[within], list(distinct.values())
 
-    def mixed(self, within: float) -> Mixed:
+    def _nearest(self, within: float) -> MixedModel:
         """The mixture of the least cost whose outputs are at most `within` decibels below the int16 model's.
 
         The noise of activations alone is judged, and with that of the nearest int8 weights.
@@ -125,7 +123,7 @@ class Mixer:
         allowed = budgets
         for _ in range(_TRIALS):
             choices = dict.fromkeys(self.network.choice(allowed, worth) for worth in _RAM_WORTHS)
-            best = min((self._made(within, it) for it in choices), key=lambda it: it.cost)
+            best = min((self._mixed(within, it) for it in choices), key=lambda it: it.cost)
             activations = self.meter.agreement(with_float_weights(best.proto, self.meter.prepared)).outputs
             whole, without = self.meter.agreement(best.proto).outputs, self.nearest.outputs
             if all(
@@ -135,11 +133,12 @@ class Mixer:
             ):
                 return best
             allowed = {name: _TIGHTER * it for name, it in allowed.items()}
-        return self._made(within, self.network.layer.values())
+        return self._mixed(within, self.network.layer.values())
 
-    def _made(self, within: float | None, layers: Collection[int]) -> Mixed:
+    def _mixed(self, within: float | None, layers: Collection[int]) -> MixedModel:
+        """The model with these layers in int16, and its fit."""
         mixture = self.network.mixture(layers)
         proto = self.source.inserted(mixture)
         heads = [it.name for place, it in enumerate(self.meter.prepared.graph.node) if place in layers]
         wide = tuple(name for name in heads if name not in self.source.in_float)
-        return Mixed(within, wide, mixture, proto, self.source.fit(proto, self.meter.path))
+        return MixedModel(within, wide, mixture, proto, self.source.fit(proto, self.meter.path))

@@ -319,11 +319,11 @@ def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, An
     for node in graph.node:
         for name in node.input:
             readers.setdefault(name, []).append(node)
-    made = {name: node.name in mixture.wide for node in graph.node for name in node.output}
+    written_wide = {name: node.name in mixture.wide for node in graph.node for name in node.output}
     overrides: dict[str, list[dict[str, Any]]] = {}
     for name in mixture.ranges:
         of_readers = {it.name: it.name in mixture.wide for it in readers.get(name, ())}
-        is_wide = made.get(name, all(of_readers.values()))
+        is_wide = written_wide.get(name, all(of_readers.values()))
         entry = mixture.of(name, wide=is_wide)
         others = {reader for reader, wide in of_readers.items() if wide != is_wide}
         if others:

@@ -44,7 +44,7 @@ from mcudeploy.extensions.quantization.float_model import (
     read_float,
 )
 from mcudeploy.extensions.quantization.mixed_precision import fewest_bytes
-from mcudeploy.extensions.quantization.mixing import Mixed, Mixer, MixtureSource
+from mcudeploy.extensions.quantization.mixing import MixedModel, Mixer, MixtureSource
 from mcudeploy.extensions.quantization.ort_quantizer import (
     METHODS,
     Activations,
@@ -67,6 +67,10 @@ from mcudeploy.frontend.onnx.tensors import external_files
 from mcudeploy.frontend.parsing import parse
 from mcudeploy.verify.data_faults import InputFacts
 
+ActivationChoice = Activations | Literal["auto"]
+"""Integers of activations; "auto" is a mixture of int8 and int16."""
+WeightChoice = Weights | Literal["auto"]
+"""Integers of weights; "auto" is int4 for some layers, int8 for the others."""
 Rounding = Literal["nearest", "adaptive"]
 """Rounding of weights: each to the nearest integer, or all so that the results of layers differ least."""
 
@@ -95,8 +99,8 @@ class QuantizeRequest:
     samples: int = 200
     seed: int = 0
     keep_float: tuple[str, ...] = ()
-    activations: Activations | Literal["auto"] = "int8"
-    weights: Weights | Literal["auto"] = "int8"
+    activations: ActivationChoice = "int8"
+    weights: WeightChoice = "int8"
     rounding: Rounding = "nearest"
     shapes: Shapes = field(default_factory=dict)
     board: Board | None = None
@@ -142,10 +146,10 @@ class MethodResult:
     path: Path
     agreement: Agreement
     dead: Sequence[DeadClip] = ()
-    weights: Weights | Literal["auto"] = "int8"
+    weights: WeightChoice = "int8"
     rounding: Rounding = "nearest"
     all_decibels: float | None = None
-    activations: Activations | Literal["auto"] = "int8"
+    activations: ActivationChoice = "int8"
     int4_nodes: tuple[str, ...] = ()
 
 
@@ -155,7 +159,7 @@ class MixturePoint:
     one.
     """
 
-    mixed: Mixed
+    mixed: MixedModel
     agreement: Agreement
     chosen: bool
 
@@ -452,8 +456,9 @@ class _Work:
             agreement = floats.against(path, self.comparison, lambda _: None)
             points.append(MixturePoint(it, agreement, it.wide == chosen.wide))
         points.sort(key=lambda it: len(it.mixed.wide))
-        if points[-1].chosen:
+        if points[-1].chosen:  # int16 throughout
             return wide, [], points
+        agreement = next(it.agreement for it in points if it.chosen)
         start = MethodResult(wide.method, chosen.proto, path, agreement, wide.dead, activations="auto")
         best, models = self._finished(prepared, request, start, Integers(mixture=chosen.mixture), floats)
         return best, models, points

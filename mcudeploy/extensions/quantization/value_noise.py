@@ -14,12 +14,7 @@ from typing import NamedTuple
 import onnx
 from onnx import ModelProto, TensorProto, helper
 
-from mcudeploy.extensions.quantization.agreement import (
-    MOVERS,
-    SUFFIX,
-    Agreement,
-    Noise,
-)
+from mcudeploy.extensions.quantization.agreement import MOVERS, SUFFIX, Agreement, Noise
 from mcudeploy.extensions.quantization.clip_ranges import Range
 from mcudeploy.extensions.quantization.data import Array, Sample
 from mcudeploy.frontend.onnx.protos import constants_of, copy_of, import_domain, refill, sizes_of
@@ -101,13 +96,13 @@ class NoiseMeter:
         """The noise, beside those of a reference, with which outputs are `within` decibels below its
         worst one, and inputs of a Softmax below their worst.
         """
-        found = {}
+        budgets = {}
         for names in filter(None, (self._outputs, [*self._ends])):
             target = min(reference.outputs[name].decibels for name in names) - within
             for name in names:
                 own = reference.outputs[name]
-                found[name] = max(own.signal * 10 ** (-target / 10) - own.noise, 0.0)
-        return found
+                budgets[name] = max(own.signal * 10 ** (-target / 10) - own.noise, 0.0)
+        return budgets
 
     def _run(self, model: ModelProto) -> Iterator[dict[str, Array]]:
         """The outputs by name, and the input of each Softmax at the end."""
@@ -128,14 +123,14 @@ class NoiseMeter:
         grids, shared = [it.grids() for it in models], dict[str, list[str]]()
         for name, grid in grids[0].items():
             shared.setdefault(grid.scale.name, []).append(name)
-        found = []
+        values = []
         for done, names in enumerate(shared.values()):
             advance(done, len(shared))
             losses = [sum(_loss(self._alone(name, own[name])) for name in names) for own in grids]
             best = losses.index(min(losses))
             ranges = models[best].ranges
-            found += [self._value(name, layer, grids[best][name], ranges[name]) for name in names]
-        return found
+            values += [self._value(name, layer, grids[best][name], ranges[name]) for name in names]
+        return values
 
     def _value(self, name: str, layer: Mapping[str, int], grid: Grid, in_range: Range) -> Value:
         graph = self.prepared.graph
