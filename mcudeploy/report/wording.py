@@ -71,11 +71,11 @@ def int8_caches_text(report: Values) -> str:
     loss = report.get("int8_caches")
     if not loss:
         return ""
-    runs = f"the outputs with float32 caches, over {count_text(loss['runs'], 'run')}"
+    exact = f"the outputs with float32 caches, over {count_text(loss['runs'], 'run')}"
     if loss["sqnr_db"] is None:
-        return f"no difference from {runs}"
+        return f"no difference from {exact}"
     worst = f"largest difference {loss['largest_difference']:.3g} of a range of {loss['range']:.3g}"
-    return f"{loss['sqnr_db']:.1f} dB beside {runs}; {worst}"
+    return f"{loss['sqnr_db']:.1f} dB beside {exact}; {worst}"
 
 
 def outputs_text(report: Values, *, resolved: bool) -> str:

@@ -20,8 +20,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class CacheLoss:
-    """Over `runs` in turn: the signal of the outputs to the noise of int8 caches in dB, None without noise,
-    and the largest difference beside the range of the outputs.
+    """The loss over `runs` in turn: the ratio of the outputs to the noise of int8 caches, None without noise.
+
+    `largest_difference` and `range` of all outputs are in their unit.
     """
 
     runs: int

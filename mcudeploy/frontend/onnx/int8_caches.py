@@ -18,9 +18,9 @@ from mcudeploy.frontend.onnx.states import LOAD, QUEUE, WRITE, Kept
 WIDEN = "Widen"
 """Operator on int8 rows and their scales: the rows as floats."""
 _LEAST_SCALE = 1e-30
-"""Rows that are smaller, such as those of zeros, are stored as zeros."""
+"""Rows of smaller values, such as those of zeros, become zeros, not NaN."""
 _OWN_SCALE = 64
-"""Values of a head whose rows have their own scales: some 4 dB for 1/16 more bytes. All heads of others
+"""Values of a head from which on its rows have separate scales: some 4 dB for 1/16 more bytes. Smaller heads
 share the scale of a position.
 """
 _AXES_AS_INPUT = 18
@@ -61,19 +61,19 @@ def _stored(proto: ModelProto, name: str, kept: Kept) -> list[Kept]:
     old = set() if load is None else set(load.output)
     if any(not old.isdisjoint(node.input) for inner in graphs_of(graph) for node in inner.node):
         raise ModelError(f"{label}: nodes read the rows that it has before the run writes: {_LEAVE_OUT}")
-    sizes, parts = sizes_of(before), _Parts(proto, kept.after)
+    sizes, entry = sizes_of(before), _EntryNodes(proto, kept.after)
     axis = next(it.i for it in enter.attribute if it.name == "axis")
     along = [at for at in range(len(sizes)) if at != axis]
     if along and sizes[along[-1]] >= _OWN_SCALE:
         along = along[-1:]
-    rows, scales = parts.quantized(enter.input[0], along)
+    rows, scales = entry.quantized(enter.input[0], along)
     of_scales = [1 if at in along else size for at, size in enumerate(sizes)]
     states = [
-        parts.state(enter, rows, TensorProto.INT8, sizes),
-        parts.state(enter, scales, TensorProto.FLOAT, of_scales),
+        entry.state(enter, rows, TensorProto.INT8, sizes),
+        entry.state(enter, scales, TensorProto.FLOAT, of_scales),
     ]
-    parts.add(WIDEN, *(it.after for it in states), out=kept.after, domain=DOMAIN)
-    nodes = (parts.nodes if node == enter else [node] for node in graph.node if node != load)
+    entry.add(WIDEN, *(it.after for it in states), out=kept.after, domain=DOMAIN)
+    nodes = (entry.nodes if node == enter else [node] for node in graph.node if node != load)
     refill(graph.node, (it for several in nodes for it in several))
     graph.input.remove(before)
     return states
@@ -81,11 +81,11 @@ def _stored(proto: ModelProto, name: str, kept: Kept) -> list[Kept]:
 
 def _reader(graph: GraphProto, state: str, *ops: str) -> NodeProto | None:
     """The node of these operators that reads a state."""
-    found = (it for it in graph.node if it.domain == DOMAIN and it.op_type in ops and state in it.input)
-    return next(found, None)
+    readers = (it for it in graph.node if it.domain == DOMAIN and it.op_type in ops and state in it.input)
+    return next(readers, None)
 
 
-class _Parts:
+class _EntryNodes:
     """Collects the nodes in place of the one by which rows enter a cache; `after`: its result."""
 
     def __init__(self, proto: ModelProto, after: str) -> None:
@@ -104,12 +104,12 @@ class _Parts:
         return name
 
     def quantized(self, rows: str, axes: Sequence[int]) -> tuple[str, str]:
-        """The int8 of rows, and the scale of each: its largest value is 127."""
-        sizes = self.add("Abs", rows)
+        """The rows as int8, the largest value 127, and the float32 scale of each; `axes`: those of a row."""
+        magnitudes = self.add("Abs", rows)
         if self._opset < _AXES_AS_INPUT:
-            largest = self.add("ReduceMax", sizes, axes=list(axes), keepdims=1)
+            largest = self.add("ReduceMax", magnitudes, axes=list(axes), keepdims=1)
         else:
-            largest = self.add("ReduceMax", sizes, self._constant(np.array(axes)), keepdims=1)
+            largest = self.add("ReduceMax", magnitudes, self._constant(np.array(axes)), keepdims=1)
         scale = self.add("Mul", largest, self._constant(np.float32(1 / 127)))
         scale = self.add("Max", scale, self._constant(np.float32(_LEAST_SCALE)))
         steps = self.add("Div", rows, scale)
@@ -117,13 +117,13 @@ class _Parts:
         return self.add("QuantizeLinear", steps, one, zero), scale
 
     def state(self, enter: NodeProto, newest: str, kind: int, sizes: Sequence[int]) -> Kept:
-        """The state that `newest` enters as rows enter the cache by the node `enter`."""
-        what = "scales" if kind == TensorProto.FLOAT else "int8"
-        before = unused_name(self._graph, f"{enter.input[1]}_{what}")
+        """Add a state of these sizes that `newest` enters as rows enter the cache by the node `enter`."""
+        ending = "scales" if kind == TensorProto.FLOAT else "int8"
+        before = unused_name(self._graph, f"{enter.input[1]}_{ending}")
         self._graph.input.append(helper.make_tensor_value_info(before, kind, sizes))
         node = NodeProto()
         node.CopyFrom(enter)
-        after = unused_name(self._graph, f"{self._after}_{what}")
+        after = unused_name(self._graph, f"{self._after}_{ending}")
         node.input[0], node.input[1], node.output[0], node.name = newest, before, after, after
         self.nodes.append(node)
         self._graph.value_info.append(helper.make_tensor_value_info(after, kind, sizes))
