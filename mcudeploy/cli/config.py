@@ -20,8 +20,8 @@ _BUDGETS = "gate"
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
 _LISTS = frozenset(
     (
-        *("input", "expected", "assign", "memory", "shape", "bind", "state", "int8-cache", "replaceable"),
-        "extension",
+        *("input", "expected", "assign", "memory", "shape", "bind", "state"),
+        *("int8-cache", "replaceable", "extension"),
     )
 )
 _NO_SETTINGS = {

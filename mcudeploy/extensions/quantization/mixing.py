@@ -31,13 +31,13 @@ _TIGHTER, _TRIALS = 0.7, 8
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedModel:
-    """A quantised model whose operators `wide` compute in int16, with its unsplit plan.
+    """A quantised model whose operators `int16_nodes` compute in int16, with its unsplit plan.
 
     `within`: the decibels below the int16 model that were allowed, None for int8 alone.
     """
 
     within: float | None
-    wide: tuple[str, ...]
+    int16_nodes: tuple[str, ...]
     mixture: Mixture
     proto: ModelProto
     fit: Fit
@@ -110,7 +110,7 @@ class Mixer:
         """The mixture at this distance; and int8, mixtures at several distances, int16, each once."""
         by_distance = {it: self._nearest(it) for it in sorted({*_DISTANCES, within}, reverse=True)}
         int8, int16 = self._mixed(None, ()), self._mixed(0.0, self.network.layer.values())
-        distinct = {it.wide: it for it in (int8, *by_distance.values(), int16)}
+        distinct = {it.int16_nodes: it for it in (int8, *by_distance.values(), int16)}
         return by_distance[within], list(distinct.values())
 
     def _nearest(self, within: float) -> MixedModel:
@@ -140,5 +140,5 @@ class Mixer:
         mixture = self.network.mixture(layers)
         proto = self.source.inserted(mixture)
         heads = [it.name for place, it in enumerate(self.meter.prepared.graph.node) if place in layers]
-        wide = tuple(name for name in heads if name not in self.source.in_float)
-        return MixedModel(within, wide, mixture, proto, self.source.fit(proto, self.meter.path))
+        int16_nodes = tuple(name for name in heads if name not in self.source.in_float)
+        return MixedModel(within, int16_nodes, mixture, proto, self.source.fit(proto, self.meter.path))

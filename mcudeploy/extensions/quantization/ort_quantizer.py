@@ -237,9 +237,9 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Nodes that read and write int16 values, `wide`; the others' values are int8, in these ranges."""
+    """Nodes that read and write int16 values; the others' values are int8, in these ranges."""
 
-    wide: Collection[str]
+    int16_nodes: Collection[str]
     ranges: Mapping[str, Range]
 
     def of(self, tensor: str, *, wide: bool) -> dict[str, Any]:
@@ -310,7 +310,7 @@ def insert(
 
 
 def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, Any]]]:
-    """The library's overrides by which the values of wide nodes are int16, those of the others int8.
+    """The library's overrides by which values have the types of a mixture.
 
     A value has the type of the node that computes it; nodes of the other type read it converted.
     """
@@ -319,10 +319,10 @@ def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, An
     for node in graph.node:
         for name in node.input:
             readers.setdefault(name, []).append(node)
-    written_wide = {name: node.name in mixture.wide for node in graph.node for name in node.output}
+    written_wide = {name: node.name in mixture.int16_nodes for node in graph.node for name in node.output}
     overrides: dict[str, list[dict[str, Any]]] = {}
     for name in mixture.ranges:
-        of_readers = {it.name: it.name in mixture.wide for it in readers.get(name, ())}
+        of_readers = {it.name: it.name in mixture.int16_nodes for it in readers.get(name, ())}
         is_wide = written_wide.get(name, all(of_readers.values()))
         entry = mixture.of(name, wide=is_wide)
         others = {reader for reader, wide in of_readers.items() if wide != is_wide}
@@ -331,7 +331,7 @@ def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, An
         overrides[name] = [entry]
     operands = {it.name for it in graph.initializer if it.data_type == onnx.TensorProto.FLOAT}
     for node in graph.node:
-        if node.name not in mixture.wide and node.op_type not in _WEIGHTED:
+        if node.name not in mixture.int16_nodes and node.op_type not in _WEIGHTED:
             overrides |= {it: [{"quant_type": QuantType.QInt8}] for it in operands.intersection(node.input)}
     return overrides
 

@@ -84,7 +84,7 @@ def quantized(result: QuantizedModel) -> JsonObject:
 def _mixture(point: MixturePoint) -> JsonObject:
     fit = point.mixed.fit
     return {
-        "int16_nodes": list(point.mixed.wide),
+        "int16_nodes": list(point.mixed.int16_nodes),
         "within_db": point.mixed.within,
         "sqnr_db": point.agreement.decibels,
         "latency": latency(fit.latency),

@@ -430,36 +430,36 @@ class _Work:
         return NoiseMeter(onnx.load(prepared), list(part), self.folder / "one.onnx")
 
     def mixed(
-        self, prepared: Path, request: QuantizeRequest, wide: MethodResult, floats: Floats
+        self, prepared: Path, request: QuantizeRequest, int16: MethodResult, floats: Floats
     ) -> tuple[MethodResult, list[MethodResult], list[MixturePoint]]:
         """Return the mixture of int8 and int16 that is wanted, both its roundings, and all mixtures.
 
-        `wide` is the int16 model with the requested weights and rounding, which may be the only choice.
+        `int16` is the int16 model with the requested weights and rounding, which may be the only choice.
         """
         assert request.board is not None
         self.progress.stage("comparing int8 with int16")
         meter = self._meter(prepared)
         in_float, others = excluded(prepared, request.keep_float), dict(self.ranges)
-        ranges = (others.pop(wide.method), *others.values())
+        ranges = (others.pop(int16.method), *others.values())
         mixer = Mixer.of(
             MixtureSource(prepared, ranges, in_float, request.board),
             meter,
-            meter.agreement(wide.proto),
+            meter.agreement(int16.proto),
             self.progress.advance,
         )
         self.progress.stage("choosing int8 or int16")
         within = _WITHIN if request.within is None else request.within
         chosen, mixtures = mixer.mixtures(within)
         points, path = [], self.folder / "mixed.onnx"
-        for it in sorted(mixtures, key=lambda it: it.wide == chosen.wide):  # the chosen one stays in the file
+        for it in sorted(mixtures, key=lambda it: len(it.int16_nodes)):
             onnx.save(it.proto, path)
             agreement = floats.against(path, self.comparison, lambda _: None)
-            points.append(MixturePoint(it, agreement, it.wide == chosen.wide))
-        points.sort(key=lambda it: len(it.mixed.wide))
+            points.append(MixturePoint(it, agreement, it.int16_nodes == chosen.int16_nodes))
         if points[-1].chosen:  # int16 throughout
-            return wide, [], points
+            return int16, [], points
+        onnx.save(chosen.proto, path)
         agreement = next(it.agreement for it in points if it.chosen)
-        start = MethodResult(wide.method, chosen.proto, path, agreement, wide.dead, activations="auto")
+        start = MethodResult(int16.method, chosen.proto, path, agreement, int16.dead, activations="auto")
         best, models = self._finished(prepared, request, start, Integers(mixture=chosen.mixture), floats)
         return best, models, points
 
