@@ -49,7 +49,7 @@ BUDGETS = {
     "extensions/text": 997,  # tokenizers and their faults, roles of inputs, the judge of a text, int8 caches
     "extensions/training": 3740,
     "frontend": 13690,  # weights in blocks, caches written in place and in parts; int8 caches
-    "ir": 1016,  # loaded constants, moves, remainders, what continues a state, its place, shared arrays
+    "ir": 1019,  # loaded constants and their transfers, remainders, what continues a state, shared arrays
     "mcudeploy": 410,
     "ops": 5894,  # packed weights, also of four bits, rows written into states, windows in lines
     "planner": 11871,  # constants loaded ahead, bounds over all cuts, searches across forms; int8 caches

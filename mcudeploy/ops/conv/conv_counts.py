@@ -40,12 +40,12 @@ def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
 
 def pointwise(fields: Fields, multiplied: Blocks | None = None) -> CountsOf:
     """conv2d_s8_1x1: pixels of all rows are expanded, three or two at a time, and multiplied."""
-    products_of = multiplied or _multiplied
+    multiply = multiplied or _multiplied
     depth, cols = fields["dims.input_channels"], fields["dims.output_cols"]
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * cols
-        products = products_of(pixels, 3, fields["dims.output_channels"], fields["groups"])
+        products = multiply(pixels, 3, fields["dims.output_channels"], fields["groups"])
         return {"calls": 1, "rows": len(rows)} | merged(products, scaled(expanded(depth), pixels))
 
     return counts
@@ -53,12 +53,11 @@ def pointwise(fields: Fields, multiplied: Blocks | None = None) -> CountsOf:
 
 def general(fields: Fields, multiplied: Blocks | None = None) -> CountsOf:
     """conv2d_s8: windows are expanded, `most_pixels` at a time and across rows, and multiplied."""
-    read, products_of = windows_expanded(fields), multiplied or _multiplied
+    read, multiply = windows_expanded(fields), multiplied or _multiplied
 
     def counts(rows: Interval) -> Counts:
         pixels = len(rows) * fields["dims.output_cols"]
-        most, outputs, groups = (fields[it] for it in ("most_pixels", "group_outputs", "patch_groups"))
-        products = products_of(pixels, most, outputs, groups)
+        products = multiply(pixels, fields["most_pixels"], fields["group_outputs"], fields["patch_groups"])
         each = merged(read(rows), products)
         return {"calls": 1, "groups": fields["groups"]} | scaled(each, fields["groups"])
 
