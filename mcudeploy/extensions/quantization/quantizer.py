@@ -234,17 +234,17 @@ def quantize_model(
     indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
     faults = find_faults(samples, indices, str(request.data), progress.advance)
     with work_folder("mcudeploy-quantize-") as folder:
-        work = _Work(folder, model, calibration, comparison, progress)
-        prepared = library.prepare(model.proto, work.folder)
+        prepared = library.prepare(model.proto, folder)
         floats = Floats(prepared, [it.name for it in model.outputs], name)
-        results, left = work.all_made(prepared, request, floats)
-        results = work.ties_compared(results, floats)
-        best, results = work.refined(prepared, request, results, floats)
+        work = _Work(request, folder, floats, calibration, comparison, progress)
+        results, left = work.by_methods()
+        results = work.ties_compared(results)
+        best, results = work.refined(results)
         mixtures: Sequence[MixturePoint] = ()
         if request.activations == "auto":
-            best, models, mixtures = work.mixed(prepared, request, best, floats)
+            best, models, mixtures = work.mixed(best)
             results, left = [*results, *models], float_nodes(best.path)
-        without = work.without(prepared, request, best, faults)
+        without = work.without(best, faults)
         progress.stage("comparing layers")
         shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
         layers = compare.layers(prepared, best.proto, best.path, shown)
@@ -319,21 +319,30 @@ def _require_no_weights_in(path: Path, destination: Path) -> None:
 class _Work:
     """Common data of all methods, and their ranges. `classes` are the float model's, once it has run."""
 
+    request: QuantizeRequest
     folder: Path
-    model: FloatModel
+    floats: Floats
     calibration: _SamplePart
     comparison: _SamplePart
     progress: Progress
     classes: Array | None = None
     ranges: dict[Method, Any] = field(default_factory=dict)
 
-    def all_made(
-        self, prepared: Path, request: QuantizeRequest, floats: Floats
-    ) -> tuple[list[MethodResult], list[FloatNode]]:
+    @property
+    def prepared(self) -> Path:
+        """The float model that is quantised."""
+        return self.floats.path
+
+    @property
+    def in_float(self) -> list[str]:
+        """The nodes that stay float."""
+        return excluded(self.prepared, self.request.keep_float)
+
+    def by_methods(self) -> tuple[list[MethodResult], list[FloatNode]]:
         """Quantise by all requested methods; return the int8 models and their float operators."""
-        in_float = excluded(prepared, request.keep_float)
-        library.require_numbers(prepared, in_float)
-        calibration = Calibration(prepared, self.folder)
+        request, floats, in_float = self.request, self.floats, self.in_float
+        library.require_numbers(self.prepared, in_float)
+        calibration = Calibration(self.prepared, self.folder)
         wanted = METHODS if request.method == "auto" else (request.method,)
         results: list[MethodResult] = []
         left: list[FloatNode] = []
@@ -344,7 +353,7 @@ class _Work:
             if method not in wanted:
                 continue
             self.ranges[method] = ranges
-            proto, dead = library.insert(prepared, ranges, in_float, request.integers)
+            proto, dead = library.insert(self.prepared, ranges, in_float, request.integers)
             path = self.folder / f"{method}.onnx"
             onnx.save(proto, path)
             if not results:  # report unsupported operators before the other methods take their time
@@ -357,59 +366,45 @@ class _Work:
             results.append(MethodResult(method, proto, path, agreement, dead, activations=activations))
         return results, left
 
-    def refined(
-        self, prepared: Path, request: QuantizeRequest, results: list[MethodResult], floats: Floats
-    ) -> tuple[MethodResult, list[MethodResult]]:
+    def refined(self, results: list[MethodResult]) -> tuple[MethodResult, list[MethodResult]]:
         """Return the best model, with the requested weights and rounding, and all models."""
         start = max(results, key=_preference)
-        if request.activations == request.weights == "auto":  # those of the mixture are chosen, not of int16
-            request = replace(request, weights="int8", rounding="adaptive")
-        best, models = self._finished(prepared, request, start, request.integers, floats)
+        best, models = self._finished(start, self.request.integers)
         return best, [*(it for it in results if it.method != start.method), *models]
 
-    def _finished(
-        self,
-        prepared: Path,
-        request: QuantizeRequest,
-        start: MethodResult,
-        integers: Integers,
-        floats: Floats,
-    ) -> tuple[MethodResult, list[MethodResult]]:
+    def _finished(self, start: MethodResult, integers: Integers) -> tuple[MethodResult, list[MethodResult]]:
         """Return a model with the requested weights and rounding, and all models on the way."""
-        if request.weights == "auto":
-            return self._some_in_int4(prepared, request, start, integers, floats)
-        if request.weights != "int8":
-            ranges, in_float = self.ranges[start.method], excluded(prepared, request.keep_float)
-            proto, _ = library.insert(prepared, ranges, in_float, replace(integers, weights=request.weights))
-            narrow = replace(start, proto=proto, weights=request.weights, all_decibels=None)
-            best = self._rounded(prepared, narrow, floats)
+        kind, rounding = self.request.weights, self.request.rounding
+        if self.request.activations == kind == "auto" and integers.mixture is None:
+            kind, rounding = "int8", "adaptive"  # those of the mixture are chosen, not of int16
+        if kind == "auto":
+            return self._some_in_int4(start, integers)
+        if kind != "int8":
+            integers = replace(integers, weights=kind)
+            proto, _ = library.insert(self.prepared, self.ranges[start.method], self.in_float, integers)
+            best = self._rounded(replace(start, proto=proto, weights=kind, all_decibels=None))
             return best, [start, best]
-        if request.rounding == "nearest":
+        if rounding == "nearest":
             return start, [start]
-        pair = self._on_all_samples((start, self._rounded(prepared, start, floats)), floats)
+        pair = self._on_all_samples((start, self._rounded(start)))
         return max(pair, key=_least_noise), pair
 
     def _some_in_int4(
-        self,
-        prepared: Path,
-        request: QuantizeRequest,
-        start: MethodResult,
-        integers: Integers,
-        floats: Floats,
+        self, start: MethodResult, integers: Integers
     ) -> tuple[MethodResult, list[MethodResult]]:
         """Return a model with int4 weights where these cost little, and that with int8 weights.
 
         The choice is repeated with half the noise if the model has more than allowed; else all stay int8.
         """
-        ranges, in_float = self.ranges[start.method], excluded(prepared, request.keep_float)
+        request, ranges, in_float = self.request, self.ranges[start.method], self.in_float
 
         def rounded(nodes: tuple[str, ...] | None) -> MethodResult:
             own = replace(integers, weights="int4", int4_nodes=nodes)
-            proto, _ = library.insert(prepared, ranges, in_float, own)
+            proto, _ = library.insert(self.prepared, ranges, in_float, own)
             narrow = replace(start, proto=proto, weights="auto", int4_nodes=nodes or (), all_decibels=None)
-            return self._rounded(prepared, narrow, floats)
+            return self._rounded(narrow)
 
-        whole, narrow, meter = self._rounded(prepared, start, floats), rounded(None), self._meter(prepared)
+        whole, narrow, meter = self._rounded(start), rounded(None), self._meter()
         self.progress.stage("choosing int4 or int8")
         reference = meter.agreement(whole.proto)
         budgets = meter.budgets(reference, _WITHIN if request.within is None else request.within)
@@ -425,24 +420,21 @@ class _Work:
                 return best, [start, whole, best]
         return whole, [start, whole]
 
-    def _meter(self, prepared: Path) -> NoiseMeter:
+    def _meter(self) -> NoiseMeter:
         part = replace(self.calibration, indices=self.calibration.indices[:_MIXED_SAMPLES])
-        return NoiseMeter(onnx.load(prepared), list(part), self.folder / "one.onnx")
+        return NoiseMeter(onnx.load(self.prepared), list(part), self.folder / "one.onnx")
 
-    def mixed(
-        self, prepared: Path, request: QuantizeRequest, int16: MethodResult, floats: Floats
-    ) -> tuple[MethodResult, list[MethodResult], list[MixturePoint]]:
+    def mixed(self, int16: MethodResult) -> tuple[MethodResult, list[MethodResult], list[MixturePoint]]:
         """Return the mixture of int8 and int16 that is wanted, both its roundings, and all mixtures.
 
         `int16` is the int16 model with the requested weights and rounding, which may be the only choice.
         """
+        request, meter, others = self.request, self._meter(), dict(self.ranges)
         assert request.board is not None
         self.progress.stage("comparing int8 with int16")
-        meter = self._meter(prepared)
-        in_float, others = excluded(prepared, request.keep_float), dict(self.ranges)
         ranges = (others.pop(int16.method), *others.values())
         mixer = Mixer.of(
-            MixtureSource(prepared, ranges, in_float, request.board),
+            MixtureSource(self.prepared, ranges, self.in_float, request.board),
             meter,
             meter.agreement(int16.proto),
             self.progress.advance,
@@ -453,43 +445,43 @@ class _Work:
         points, path = [], self.folder / "mixed.onnx"
         for it in sorted(mixtures, key=lambda it: len(it.int16_nodes)):
             onnx.save(it.proto, path)
-            agreement = floats.against(path, self.comparison, lambda _: None)
+            agreement = self.floats.against(path, self.comparison, lambda _: None)
             points.append(MixturePoint(it, agreement, it.int16_nodes == chosen.int16_nodes))
         if points[-1].chosen:  # int16 throughout
             return int16, [], points
         onnx.save(chosen.proto, path)
         agreement = next(it.agreement for it in points if it.chosen)
         start = MethodResult(int16.method, chosen.proto, path, agreement, int16.dead, activations="auto")
-        best, models = self._finished(prepared, request, start, Integers(mixture=chosen.mixture), floats)
+        best, models = self._finished(start, Integers(mixture=chosen.mixture))
         return best, models, points
 
-    def _rounded(self, prepared: Path, best: MethodResult, floats: Floats) -> MethodResult:
+    def _rounded(self, best: MethodResult) -> MethodResult:
         """Round the weights of a quantised model again, by the calibration samples."""
         self.progress.stage("rounding weights")
-        samples = list(self.calibration)
-        proto = round_adaptively(best.proto, onnx.load(prepared), samples, self.folder, self.progress.advance)
+        samples, prepared = list(self.calibration), onnx.load(self.prepared)
+        proto = round_adaptively(best.proto, prepared, samples, self.folder, self.progress.advance)
         path = self.folder / f"rounded {len([*self.folder.iterdir()])}.onnx"
         onnx.save(proto, path)
         self.progress.stage("comparing: rounded weights")
-        agreement = floats.against(path, self.comparison, self._advance)
+        agreement = self.floats.against(path, self.comparison, self._advance)
         return replace(best, proto=proto, path=path, agreement=agreement, rounding="adaptive")
 
-    def ties_compared(self, results: list[MethodResult], floats: Floats) -> list[MethodResult]:
+    def ties_compared(self, results: list[MethodResult]) -> list[MethodResult]:
         """Compare methods within 1 dB of the best on the calibration samples too."""
         share, decibels = max(one.agreement.rank for one in results)
         near = [it for it in results if it.agreement.rank >= (share, decibels - _NEAR)]
         if len(near) < 2 or math.isinf(decibels):
             return results
         self.progress.stage("comparing methods on all samples")
-        compared = {it.method: it for it in self._on_all_samples(near, floats)}
+        compared = {it.method: it for it in self._on_all_samples(near)}
         return [compared.get(it.method, it) for it in results]
 
-    def _on_all_samples(self, results: Sequence[MethodResult], floats: Floats) -> list[MethodResult]:
+    def _on_all_samples(self, results: Sequence[MethodResult]) -> list[MethodResult]:
         """Compare models on the calibration samples too, if there are others than those compared."""
         if not self._others():
             return list(results)
         others = replace(self.calibration, indices=np.array(self._others(), np.int64))
-        more = Floats(floats.path, floats.names, floats.class_name)
+        more = Floats(self.prepared, self.floats.names, self.floats.class_name)
         more.run(others, lambda _: None)
         agreements = [more.against(it.path, others, lambda _: None) for it in results]
         return [
@@ -502,9 +494,7 @@ class _Work:
         compared = set(self.comparison.indices.tolist())
         return [int(index) for index in self.calibration.indices if int(index) not in compared]
 
-    def without(
-        self, prepared: Path, request: QuantizeRequest, best: MethodResult, faults: SampleFaults
-    ) -> float | None:
+    def without(self, best: MethodResult, faults: SampleFaults) -> float | None:
         """The signal to noise ratio without the samples far beyond the others, if it is clearly better."""
         outliers = [it.number for it in faults.far]
         parts = [
@@ -514,12 +504,11 @@ class _Work:
         if not outliers or not all(map(len, parts)) or best.weights != "int8" or best.activations == "auto":
             return None
         self.progress.stage("comparing without outliers")
-        calibration, path = Calibration(prepared, self.folder), self.folder / "without.onnx"
+        calibration, path = Calibration(self.prepared, self.folder), self.folder / "without.onnx"
         for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
-        in_float = excluded(prepared, request.keep_float)
-        onnx.save(library.insert(prepared, ranges, in_float, request.integers)[0], path)
-        floats = Floats(prepared, [it.name for it in self.model.outputs], None)
+        onnx.save(library.insert(self.prepared, ranges, self.in_float, self.request.integers)[0], path)
+        floats = Floats(self.prepared, self.floats.names, None)
         floats.run(parts[1], lambda _: None)
         decibels = floats.against(path, parts[1], lambda _: None).decibels
         return decibels if decibels > best.agreement.decibels + _CLEARLY else None
