@@ -17,6 +17,7 @@ from mcudeploy.codegen.kernelfiles import ON_UNIT, RUN_CORES, kernel_files, sour
 from mcudeploy.codegen.printed_kernels import PRINTED, PRINTED_TWINS
 from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageError
 from mcudeploy.common.resources import cache_fault, resource_dir
+from mcudeploy.ops.conv.conv_s4w import S4W_TWINS
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain import firmware_build as build
 from mcudeploy.toolchain.board_texts import environments
@@ -314,6 +315,17 @@ def test_kernels_of_scalar_functions_are_printed(kernel: str) -> None:
     text = {source.name: source.text for source in kernel_files([kernel])}
     assert f"void mcud_{kernel}(const mcud_op *op, int32_t first_row, int32_t end_row)" in text[f"{kernel}.c"]
     assert f"mcud_kernel mcud_{kernel};" in text[f"{kernel}.h"]
+
+
+def test_twins_by_four_bits_have_no_code_that_depends_on_weights_of_int8() -> None:
+    """A source whose lines have changed would be printed as it is, without a message."""
+    texts = {name: source_index()[f"{name}.c"].text for name in S4W_TWINS}
+    for name, text in texts.items():
+        assert re.search(r"mcud_(multiply|pixel)_s4w\(", text), name
+        assert not re.search(r"mcud_(multiply|pixel)_s8\(|mcud_dot\w*_s8\.h", text), name
+    for line, changed in (("left -= 3)", "for (; 0; left -= 3)"), ("words = ", "words = mcud_words_s4w(")):
+        counts = [(text.count(line), text.count(changed)) for text in texts.values()]
+        assert any(count for count, _ in counts) and all(count == new for count, new in counts)
 
 
 def test_every_board_has_its_environment_and_a_project_only_its_own() -> None:

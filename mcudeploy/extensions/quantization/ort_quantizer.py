@@ -272,7 +272,7 @@ def insert(
     The nodes `excluded` stay float, and so do Clip nodes that allow no 0. Raises ModelError if ONNX Runtime
     fails.
     """
-    clips = clip_ranges(onnx.load(prepared), _known(ranges))
+    clips = clip_ranges(onnx.load(prepared), _single_ranges(ranges))
     ranges = _with_ranges(ranges, clips.changed)
     excluded = (*excluded, *clips.kept)
     overrides: dict[str, list[dict[str, Any]]] = {}
@@ -369,11 +369,12 @@ def _of_four_bits(prepared: Path, nodes: Collection[str] | None) -> dict[str, li
 
 def value_ranges(prepared: Path, ranges: TensorsData) -> dict[str, Range]:
     """The range of each value by name, with those of Relu and Clip nodes; see `clip_ranges`."""
-    known = _known(ranges)
-    return {**known, **clip_ranges(onnx.load(prepared), known).changed}
+    single = _single_ranges(ranges)
+    return {**single, **clip_ranges(onnx.load(prepared), single).changed}
 
 
-def _known(ranges: TensorsData) -> dict[str, Range]:
+def _single_ranges(ranges: TensorsData) -> dict[str, Range]:
+    """The ranges of values that have one, from the samples, by name."""
     return {
         name: (np.asarray(data.lowest).item(), np.asarray(data.highest).item())
         for name, data in ranges.items()
