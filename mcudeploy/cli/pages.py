@@ -77,7 +77,7 @@ class Pages:
 
 
 def _command_within() -> Callable[[int], str] | None:
-    """Return a function from a limit of the overhead to the command line with it; None for other programs."""
+    """Return a function from a --max-overhead to this command line with it; None in other programs."""
     from mcudeploy.cli.proposed import command_line
 
     arguments, root = typed_arguments(), get_current_context().find_root().command

@@ -11,7 +11,7 @@ from typing import Any
 
 import rich_click as click
 
-from mcudeploy.common.formats import way_in
+from mcudeploy.common.formats import conversion_hint
 
 
 class ParsedText(click.ParamType[Any]):
@@ -67,7 +67,7 @@ class InputModel(InputFile):
         self.require_reachable(value, param, ctx)
         path = Path(os.fsdecode(value))
         if path.is_dir():
-            self.fail(f"{path} is a folder, not a model file{way_in(path)}", param, ctx)
+            self.fail(f"{path} is a folder, not a model file{conversion_hint(path)}", param, ctx)
         return model_file(super().convert(value, param, ctx))
 
 

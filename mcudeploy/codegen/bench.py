@@ -37,7 +37,8 @@ def bench_sources(
 ) -> dict[str, str]:
     """Return file names and texts of a bench firmware with these kernels (without `mcud_`) and this arena.
 
-    The kernel table is ordered by name, as `tile.KernelTable` expects; tables of any size fit the types.
+    The kernel table is ordered by name, as `tile.KernelTable` expects. Its types have 32 bits, enough for
+    tables of any size.
     Raises ValueError for no kernels.
     """
     names = sorted(set(kernels))

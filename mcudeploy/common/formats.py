@@ -1,4 +1,4 @@
-"""Files and folders of models in unsupported formats, and the way in."""
+"""Files and folders of models in unsupported formats, and how to convert them."""
 
 from __future__ import annotations
 
@@ -63,8 +63,8 @@ _CONTENTS = (
 _HEAD_BYTES = 4096
 
 
-def way_in(path: Path) -> str:
-    """Return the conversion of a model in another format, with a leading separator; "" if it is unknown."""
+def conversion_hint(path: Path) -> str:
+    """Return how to convert a model in another format, as a sentence after ". "; "" if it is unknown."""
     if path.is_dir():
         return f". {_TENSORFLOW}" if (path / "saved_model.pb").is_file() else ""
     with path.open("rb") as stream:

@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from onnx import ModelProto
 
 from mcudeploy.common.errors import ModelError, UsageError
-from mcudeploy.common.formats import way_in
+from mcudeploy.common.formats import conversion_hint
 from mcudeploy.extension import Extension, added, extensions
 from mcudeploy.frontend.onnx import dynamic_ranges, qonnx
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
@@ -43,10 +43,10 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
     try:
         proto.ParseFromString(content)
     except (DecodeError, RuntimeError, ValueError) as fault:
-        why = way_in(path) or f", or it is truncated: {fault}"
+        why = conversion_hint(path) or f", or it is truncated: {fault}"
         raise ModelError(f"{path} is not an ONNX file{why}") from fault
     if not proto.graph.node and not proto.graph.output:
-        why = way_in(path) or ", or it is damaged"
+        why = conversion_hint(path) or ", or it is damaged"
         raise ModelError(f"{path} holds no graph: it is not an ONNX file{why}")
     try:
         proto, notes = _plain(proto)
@@ -94,7 +94,7 @@ def _require_identifier(path: Path, content: bytes) -> None:
     """Raise ModelError for a file in another format with the suffix .tflite."""
     if content[4:8] == _TFLITE_IDENTIFIER:
         return
-    if way := way_in(path):
+    if way := conversion_hint(path):
         raise ModelError(f"{path} is not a TFLite file{way}")
     proto = ModelProto()
     with suppress(DecodeError, RuntimeError, ValueError):

@@ -19,8 +19,8 @@ from mcudeploy.ir.interval import Interval
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Bytes that are needed for a life, in steps; with an empty life they have an offset but
-    block nothing.
+    """Bytes that are in use during `life`, in steps. With an empty life a rectangle has an offset, but
+    blocks nothing.
     """
 
     size_bytes: int
@@ -37,8 +37,9 @@ class PlacementProblem:
     """Rectangles in one memory.
 
     A `stack` lists rectangles that lie in sequence, the first one aligned; only their common base is free.
-    `again` lists the rectangles of one rematerialised block, or of tensors of one tag. First fit gives these
-    one offset, so that one row table suffices; searches may give them several.
+    A group of `again` lists rectangles that live in turn: those of one rematerialised block, or
+    of tensors of one tag. First fit gives a group one offset, so that one row table suffices; searches may
+    give it several.
     """
 
     rectangles: tuple[Rectangle, ...]

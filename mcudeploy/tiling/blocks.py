@@ -25,7 +25,7 @@ BlockId = tuple[str, int]
 class TiledGraph:
     """A graph with the number of iteration rows that each operator computes in one step. Immutable.
 
-    `leads`: the rows that the first step lacks, by operator, where there are any.
+    `leads`: by operator, the rows by which its first step is shorter, if any; see `BlockRows`.
     """
 
     def __init__(

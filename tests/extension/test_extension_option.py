@@ -9,13 +9,15 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
 import mcudeploy
 from mcudeploy import extension
 from mcudeploy.cli.main import cli
-from mcudeploy.extension import extensions
+from mcudeploy.common.errors import ModelError
+from mcudeploy.extension import extension_files, extensions
 
 Invoke = Callable[[str], Result]
 _TRUSTING = "--extension spectral.py --trust-extension"
@@ -113,3 +115,13 @@ def test_doctor_names_two_packages_with_one_operator(tmp_path: Path, monkeypatch
         extension._installed.cache_clear()
     assert listed["extension one"]["ok"] and listed["extension two"]["ok"]
     assert "org.example::Same, one and two: use one" in str(listed["extensions together"]["found"])
+
+
+def test_a_model_that_cannot_be_calibrated_is_refused(spectral: Path) -> None:
+    np.save("samples.npy", np.zeros((4, 1, 64, 100), np.float32))
+    with (
+        extension_files("spectral.py", trust=True),
+        pytest.raises(ModelError, match=r"is org\.example::SpectralGate of an extension, which ONNX Runtime"),
+    ):
+        mcudeploy.quantize("unknown.onnx", Path("samples.npy"), Path("int8.onnx"))
+    assert not Path("int8.onnx").exists()

@@ -167,16 +167,6 @@ def test_a_faulty_reference_is_named(spectral: Path, old: str, new: str, why: st
         mcudeploy.check(MODEL)
 
 
-def test_a_model_that_cannot_be_calibrated_is_refused(spectral: Path) -> None:
-    np.save("samples.npy", np.zeros((4, 1, 64, 100), np.float32))
-    with (
-        extension_files("spectral.py", trust=True),
-        pytest.raises(ModelError, match=r"is org\.example::SpectralGate of an extension, which ONNX Runtime"),
-    ):
-        mcudeploy.quantize(MODEL, Path("samples.npy"), Path("int8.onnx"))
-    assert not Path("int8.onnx").exists()
-
-
 def test_costs_come_from_its_table_or_are_typical_with_a_warning(
     spectral: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from mcudeploy.common.errors import ModelError
-from mcudeploy.common.formats import way_in
+from mcudeploy.common.formats import conversion_hint
 from mcudeploy.frontend.load import load
 from tests.networks.onnx_files import build, node
 
@@ -51,6 +51,6 @@ def test_the_way_in(name: str, content: bytes, words: str, tmp_path: Path) -> No
 
 
 def test_folders_of_tensorflow(tmp_path: Path) -> None:
-    assert way_in(tmp_path) == ""
+    assert conversion_hint(tmp_path) == ""
     (tmp_path / "saved_model.pb").write_bytes(b"")
-    assert "TFLiteConverter.from_saved_model" in way_in(tmp_path)
+    assert "TFLiteConverter.from_saved_model" in conversion_hint(tmp_path)

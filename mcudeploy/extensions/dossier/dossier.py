@@ -52,7 +52,7 @@ def dossier_of(built: BuiltModel, pages: Mapping[str, Content]) -> Dossier:
     if deployment.plan.lanes:
         raise UsageError("--dossier: its checker does not read the tapes of several cores (--parallel)")
     if deployment.plan.layout.constants:
-        raise UsageError("--dossier describes constants that stay in flash: add --load-constants never")
+        raise UsageError("--dossier: this plan loads constants ahead of use; add --load-constants never")
     member = LibraryModel(built.program, deployment.plan, deployment.source, built.selftest)
     library = with_sbom(library_files([member], deployment.prefix), [member], deployment.prefix)
     files: dict[str, Content] = {

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 Numbers = NDArray[np.int64]
 _MOST_CLASSES = 2048
-"""Number of classes above which there is no confusion matrix, of 32 MiB then."""
+"""The most classes of a confusion matrix, which then takes 32 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class Quality:
 
     @property
     def percent(self) -> float | None:
-        """The same in percent: 29 for 29 of 100, which 100 * 0.29 is not."""
+        """The same in percent, rounded: 100 * 0.29 is below 29 in floating point."""
         return None if self.share is None else round(100 * self.share, 9)
 
     def by_class(self) -> list[ClassFigures]:

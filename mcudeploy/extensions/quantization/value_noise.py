@@ -45,7 +45,7 @@ class Value:
 
 
 class Grid(NamedTuple):
-    """The scale and the zero point of a value; values that share a scale have one of the same name."""
+    """The scale and the zero point of a value. Values that share a scale name the same constant."""
 
     scale: TensorProto
     zero: TensorProto
@@ -71,8 +71,8 @@ class Int8Model:
 class NoiseMeter:
     """Measures the noise of models at their outputs, for some samples; `path` is a file to write models to.
 
-    Of a Softmax or Sigmoid at the end it compares the input as well: the noise of the result is that of the
-    few samples between classes.
+    If an output comes from a Softmax or Sigmoid, its input is compared as well: the output saturates, so
+    that only the few samples between classes add to its noise.
     """
 
     def __init__(self, prepared: ModelProto, samples: Sequence[Sample], path: Path) -> None:
@@ -93,8 +93,10 @@ class NoiseMeter:
         return Agreement(noises, None, None, len(self._samples))
 
     def budgets(self, reference: Agreement, within: float) -> dict[str, float]:
-        """The noise, beside those of a reference, with which outputs are `within` decibels below its
-        worst one, and inputs of a Softmax below their worst.
+        """By output, the noise that may come on top of that of a reference.
+
+        With it the signal to noise ratio falls to `within` decibels below the worst output of the reference,
+        and for inputs of a Softmax or Sigmoid below the worst of these.
         """
         budgets = {}
         for names in filter(None, (self._outputs, [*self._ends])):

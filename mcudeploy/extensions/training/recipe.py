@@ -30,7 +30,7 @@ MOST_STEPS = 100_000
 """Limit of the training steps of a run."""
 
 FACTORS = ("lora_a", "lora_b")
-"""The ends of the names of layers that are low-rank factors."""
+"""Suffixes of the names of layers that are low-rank factors."""
 _SPARSE = "sparse:"
 _COUNTED = re.compile(r"(last|lora):([1-9][0-9]{0,3})")
 

@@ -13,7 +13,7 @@ from mcudeploy.common.text import printable
 from mcudeploy.frontend.decompose.decompose import Rule, expand, require_replaced
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.norm_rules import normalize_by
-from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted, has_changed
+from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted, is_converted_wrongly
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.plain_forms import INITIALIZERS_ALONE
 from mcudeploy.frontend.onnx.protos import opset_of
@@ -28,7 +28,7 @@ def modern(proto: ModelProto) -> ModelProto:
     if opset >= LOWERED_FROM:
         return proto
     try:
-        result = converted(proto, LOWERED_FROM, lambda node: has_changed(node, opset))
+        result = converted(proto, LOWERED_FROM, lambda node: is_converted_wrongly(node, opset))
     except FAULTS as fault:
         reason = printable(" ".join(str(fault).split())[-200:])
         raise ModelError(

@@ -158,8 +158,8 @@ def product(make: Maker, a: Term, b: Term, result_letters: str) -> Term:
     sizes = _sizes((a, b))
     a = _summed(make, a, result_letters + b.letters)
     b = _summed(make, b, result_letters + a.letters)
-    many = _of(a.letters, b.letters, result_letters)
-    summed = "".join(letter for letter in _of(a.letters, b.letters) if letter not in result_letters)
+    many = _common(a.letters, b.letters, result_letters)
+    summed = "".join(letter for letter in _common(a.letters, b.letters) if letter not in result_letters)
     if not summed:
         return _elementwise(make, a, b, sizes)
     if many and make.is_constant(a.name):
@@ -178,7 +178,8 @@ def product(make: Maker, a: Term, b: Term, result_letters: str) -> Term:
     return _ungrouped(make, make.add("MatMul", left, right), many + rows + cols, sizes)
 
 
-def _of(letters: str, *others: str) -> str:
+def _common(letters: str, *others: str) -> str:
+    """The letters that all others contain as well."""
     return "".join(letter for letter in letters if all(letter in other for other in others))
 
 
@@ -196,7 +197,7 @@ def _summed(make: Maker, term: Term, result_letters: str) -> Term:
     axes = [place for place, letter in enumerate(term.letters) if letter not in result_letters]
     if not axes:
         return term
-    letters = _of(term.letters, result_letters)
+    letters = _common(term.letters, result_letters)
     name = make.reduce("ReduceSum", term.name, axes, keep=False)
     return Term(name, letters, tuple(term.sizes[letter] for letter in letters))
 
@@ -204,7 +205,7 @@ def _summed(make: Maker, term: Term, result_letters: str) -> Term:
 def _elementwise(make: Maker, a: Term, b: Term, sizes: Mapping[str, int]) -> Term:
     letters = a.letters + "".join(letter for letter in b.letters if letter not in a.letters)
     first, second = (
-        _grouped(make, term, _of(letters, term.letters), [term.sizes.get(each, 1) for each in letters])
+        _grouped(make, term, _common(letters, term.letters), [term.sizes.get(each, 1) for each in letters])
         for term in (a, b)
     )
     return Term(make.add("Mul", first, second), letters, tuple(sizes[letter] for letter in letters))

@@ -45,7 +45,7 @@ def swapped(op: str) -> Callable[[Maker], None]:
 
 
 def _axes(make: Maker) -> Sequence[int] | None:
-    """The axes of a reduction, or an empty sequence if the node names none."""
+    """The axes of a reduction; None or an empty sequence if the node names none."""
     if make.input(1):
         return [int(axis) for axis in make.constant_of(make.input(1), "the axes").reshape(-1)]
     return make.attributes.get("axes")
@@ -88,7 +88,7 @@ def _halved(make: Maker, op: str, x: str, axis: int, size: int) -> str:
 
 def _groups_of_axes(make: Maker) -> None:
     """Split a reduction over non-adjacent axes, such as [0, 2] of four, into one reduction for each group of
-    adjacent axes. Fewer groups are one kernel.
+    adjacent axes. One kernel takes up to three groups, reduced or kept.
     """
     if make.input(1) and make.known(make.input(1)) is None:
         return  # it may be folded later

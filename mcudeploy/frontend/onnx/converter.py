@@ -41,7 +41,7 @@ def converted(proto: ModelProto, opset: int, aside: Callable[[NodeProto], bool])
     return result
 
 
-def has_changed(node: NodeProto, opset: int) -> bool:
+def is_converted_wrongly(node: NodeProto, opset: int) -> bool:
     """Return whether onnx would convert a node of this opset wrongly."""
     if node.domain not in ONNX_DOMAINS or opset >= _CHANGED_IN.get(node.op_type, 0):
         return False

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 from onnx import ModelProto, NodeProto, helper, shape_inference, version_converter
 
-from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted, has_changed
+from mcudeploy.frontend.onnx.converter import ASIDE, FAULTS, converted, is_converted_wrongly
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.frontend.onnx.protos import (
     ONNX_DOMAINS,
@@ -142,7 +142,7 @@ def _with_normalizations(proto: ModelProto) -> ModelProto:
     joined = any(node.op_type in _JOINED and node.domain == "com.microsoft" for node in proto.graph.node)
     if not (joined or any(map(_normalizes, proto.graph.node))):
         return proto
-    if any(has_changed(node, opset) for node in proto.graph.node):
+    if any(is_converted_wrongly(node, opset) for node in proto.graph.node):
         return proto
     try:
         return _back(converted(proto, _NORMALIZES_FROM, _normalizes))

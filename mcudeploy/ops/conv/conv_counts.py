@@ -19,7 +19,7 @@ Fields = Mapping[str, Any]
 """Parameters of a kernel, by name."""
 RunCounts = Callable[[int, int], Counts]
 Blocks = Callable[[int, int, int, int], Counts]
-"""Counts of multiplying pixels, by the most at a time, to channels, by their groups of values."""
+"""Counts of multiplying, from pixels, the most pixels at a time, channels, and groups of values."""
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""
@@ -301,7 +301,7 @@ def _fours(channels: int, values: int) -> Counts:
 
 
 def _dots(channels: int, values: int, runs: int, *, finish: bool = True) -> Counts:
-    """Counts of multiplying runs of values that may be no whole groups, each one summed separately."""
+    """Counts of multiplying runs of values, which may end with a part of a group, each one summed."""
     (fours, ones), groups = divmod(channels, 4), values // GROUP
     counts: Counts = {
         "dots": fours * runs,

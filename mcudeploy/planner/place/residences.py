@@ -71,8 +71,8 @@ def reside(
     """Return the layout of buffers with these residences, in time order, moves in a memory, and transfers.
 
     A transfer copies the block that is live then in its buffer; blocks that take over later are written at
-    the new place. Before a step, blocks that leave nothing in their source memory go first, then moves within
-    a memory, then all others: each finds its place free.
+    the new place. Before a step, transfers whose source residence ends go first, then moves within a memory,
+    then all others: each finds its place free.
     """
     tiled, live = draft.tiled, lives(draft.tiled, draft.steps)
     blocks: dict[BlockId, list[Residence]] = {block_id: [] for block_id in tiled.block_ids()}
@@ -141,8 +141,9 @@ _Used = tuple[_Piece, Interval, bool]
 def _used(spans: Iterable[Interval], pieces: Sequence[_Piece], given: bool) -> list[_Used]:
     """Return the pieces that a block with these live ranges uses, in the order of time.
 
-    `given`: it is there before all steps. If the step that writes it reads its in-place input elsewhere, the
-    block is written where it stays longer; or where the buffer is last, since the next transfer starts there.
+    `given`: the application fills it before the first step. Two residences of a buffer may overlap when a
+    step writes the block in place. The block is then written in the residence where it stays longer, or else
+    in the later one, since the next transfer starts there.
     """
     used: list[_Used] = []
     for span in spans:
@@ -164,9 +165,9 @@ def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_U
 
 
 def input_stacks(tiled: TiledGraph, index_of: Mapping[BlockId, int]) -> tuple[tuple[int, ...], ...]:
-    """Return the rectangles of the rows of each graph input that is cut, if all its rows have one.
+    """Return the rectangles of each cut graph input whose rows all have one.
 
-    The application fills the input as an array, so its rows are a stack.
+    Its rows form a stack, because the application fills the input as one array.
     """
     counts = {io.tensor: tiled.block_count(io.tensor) for io in tiled.graph.resident_inputs()}
     rows = ([(name, row) for row in range(count)] for name, count in counts.items() if count > 1)
