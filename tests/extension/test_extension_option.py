@@ -35,7 +35,8 @@ def rows(result: Result) -> dict[str, dict[str, object]]:
 
 
 def test_the_first_command_asks_for_trust(invoke: Invoke) -> None:
-    assert invoke("check unknown.onnx").exit_code == 4
+    unsupported = invoke("check unknown.onnx --json")
+    assert unsupported.exit_code == 4 and "docs/tutorials/operator.md, --extension" in unsupported.stdout
     refused = invoke("check unknown.onnx --extension spectral.py")
     assert refused.exit_code == 3 and "--trust-extension allows it once" in refused.stderr
     assert invoke(f"check unknown.onnx {_TRUSTING}").exit_code == 0

@@ -73,6 +73,11 @@ WAYS_OUT: dict[str, str] = {
 }
 """Ways out for unsupported operators, if there is one."""
 
+_UNKNOWN = "this operator is not supported"
+_FOREIGN = "an extension of yours can add it: docs/tutorials/operator.md, --extension FILE.py"
+_STANDARD = ("ai.onnx", "com.microsoft", "mcudeploy", "tflite")
+"""Beginnings of the domains of ONNX and ONNX Runtime, and of nodes that the front end writes."""
+
 _FAULTS = (ArithmeticError, AttributeError, LookupError, MemoryError, TypeError, ValueError)
 """Exceptions of numpy and operator definitions for attributes and shapes that do not fit."""
 
@@ -127,7 +132,8 @@ def _lower_node(
     lowering = lowering or added_for("lowerings", node.domain).get(node.op)
     op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
     if lowering is None:
-        way_out = domain_ways_out().get(node.domain, "this operator is not supported")
+        standard = not node.domain or node.domain.startswith(_STANDARD)
+        way_out = domain_ways_out().get(node.domain, _UNKNOWN if standard else f"{_UNKNOWN}; {_FOREIGN}")
         reason = reasons.get(node.label, WAYS_OUT.get(node.op, way_out))
         return Problem(printable(node.label), op, reason)
     if not unknown.isdisjoint(node.inputs):
