@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import isfinite
 from typing import Any
 
 from mcudeploy.common.text import agree, count_text, printable
@@ -72,6 +73,8 @@ def int8_caches_text(report: Values) -> str:
     if not loss:
         return ""
     exact = f"the outputs with float32 caches, over {count_text(loss['runs'], 'run')}"
+    if loss["range"] is None or not isfinite(loss["range"]):
+        return f"nothing comparable beside {exact}: an output is not finite"
     if loss["sqnr_db"] is None:
         return f"no difference from {exact}"
     worst = f"largest difference {loss['largest_difference']:.3g} of a range of {loss['range']:.3g}"

@@ -21,6 +21,7 @@ from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.protos import refill
 from mcudeploy.ir.graph import DType, Graph
 from mcudeploy.planner.plan_options import Options
+from mcudeploy.report.wording import int8_caches_text
 from mcudeploy.verify.compare import run_once
 from mcudeploy.verify.samples import load_samples
 from mcudeploy.verify.verdict import judge
@@ -207,6 +208,20 @@ def test_a_cache_that_others_read_is_refused(tmp_path: Path) -> None:
         load(_cache(tmp_path, late=True), choices=choices)
 
 
+def test_keys_without_their_values_are_refused(tmp_path: Path) -> None:
+    model = decoder(SMALL, "scatter")
+    path = save(model, tmp_path)
+    with pytest.raises(ModelError) as raised:
+        load(path, choices=InputChoices(states=states(model), int8_caches=("value_*",)))
+    (problem,) = raised.value.problems
+    assert "both int8 or both float32" in problem.reason and "name the other cache" in problem.reason
+
+
+def test_the_loss_of_outputs_that_are_not_finite_is_not_a_number() -> None:
+    nothing = {"runs": 2, "sqnr_db": None, "largest_difference": float("nan"), "range": float("nan")}
+    assert "an output is not finite" in int8_caches_text({"int8_caches": nothing})
+
+
 @pytest.mark.parametrize(
     ("names", "error", "message"),
     [
@@ -214,7 +229,7 @@ def test_a_cache_that_others_read_is_refused(tmp_path: Path) -> None:
         (
             ("cache,key_*",),
             UsageError,
-            "--int8-cache key_[*]: no state has this name; the states are cache, h",
+            "--int8-cache: no state is named 'key_[*]'; the states are cache, h",
         ),
     ],
 )
@@ -227,5 +242,5 @@ def test_other_states_are_refused(
 
 
 def test_states_have_to_be_named(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the states are none: name them by --state"):
+    with pytest.raises(UsageError, match="has no states: name its caches by --state"):
         load(_cache(tmp_path), choices=InputChoices(int8_caches=("*",)))

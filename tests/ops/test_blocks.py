@@ -17,6 +17,7 @@ from single_node import Array, bounded, normal, seeds
 
 from mcudeploy.common.errors import ModelError
 from mcudeploy.frontend.load import load
+from mcudeploy.frontend.onnx.constants import dequantized
 from mcudeploy.ir.graph import DType, Graph, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import ArrayPointer, KernelCall
@@ -245,6 +246,7 @@ def test_blocks_across_the_depth_become_float32() -> None:
         *(("block_size", 0, "blocks of 0"), ("block_size", -16, "blocks of -16")),
         *(("bits", 3, "weights of 3 bits"), ("bits", 8, "24 values in a row")),
         *(("K", 30, "32 are whole blocks"), ("N", 7, "do not fit")),
+        *(("K", 0, "at least 1"), ("N", 0, "at least 1"), ("N", 5, "5 rows of weights")),
     ],
 )
 def test_sizes_that_do_not_fit_are_refused(tmp_path: Path, attribute: str, value: int, reason: str) -> None:
@@ -256,6 +258,35 @@ def test_sizes_that_do_not_fit_are_refused(tmp_path: Path, attribute: str, value
     with pytest.raises(ModelError) as caught:
         load(path)
     assert any(reason in problem.reason for problem in caught.value.problems)
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize(
+    ("zeros", "reason"),
+    [
+        (np.zeros(5, np.uint8), "5 bytes of zero points"),
+        (np.zeros(6, np.uint8), "6 zero points do not fit 18"),
+        (np.full(18, np.nan, np.float32), "weights hold NaN"),
+    ],
+)
+def test_zero_points_that_do_not_fit_are_refused(tmp_path: Path, zeros: Array, reason: str) -> None:
+    model = nbits(normal(np.random.default_rng(0), (2, 40)), 4, 16, 6, "none", 0)
+    model.graph.node[0].input.append("zeros")
+    model.graph.initializer.append(onnx.numpy_helper.from_array(zeros, "zeros"))
+    path = tmp_path / "model.onnx"
+    onnx.save(model, path)
+    with pytest.raises(ModelError) as caught:
+        load(path)
+    assert any(reason in problem.reason for problem in caught.value.problems)
+
+
+@pytest.mark.filterwarnings("error")
+def test_hostile_blocks_and_scales_take_no_memory() -> None:
+    integers, axis = np.zeros((4, 2), np.int8), 0
+    whole = dequantized(integers, np.ones((1, 2), np.float32), np.zeros((1, 2), np.int8), axis, 1 << 40)
+    assert whole.quantized is not None and whole.quantized.scale.shape == (4, 2)
+    infinite = dequantized(integers, np.full(1, np.inf, np.float32), np.zeros(1, np.int8), axis)
+    assert np.isnan(infinite.value).all()
 
 
 def test_a_decoder_has_one_packed_table_for_tokens_and_logits(tmp_path: Path) -> None:

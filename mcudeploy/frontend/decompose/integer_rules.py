@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -197,12 +198,14 @@ def matmul_nbits(make: Maker) -> None:
     if depth * columns > MAX_TENSOR_ELEMENTS:
         raise Unsupported(f"its weights have more than {MAX_TENSOR_ELEMENTS} elements")
     _require_bits(bits)
-    steps, whole = _unpacked(weights.reshape(columns, -1), bits), -(-depth // max(block, 1)) * block
+    if min(depth, columns, block) < 1:
+        raise Unsupported(f"K {depth}, N {columns} and blocks of {block}: all have to be at least 1")
+    steps, whole = _unpacked(_rows(weights, columns, "bytes of weights"), bits), -(-depth // block) * block
     if steps.shape[1] != whole:
         stated = f"{whole} are whole blocks of {block}"
         raise Unsupported(f"its weights have {steps.shape[1]} values in a row; {stated}")
     zero = make.constant_of(zeros, "the zero points") if zeros else None
-    rows = _blocked(make, steps[:, :depth], scale.reshape(columns, -1), zero, (block, bits))
+    rows = _blocked(make, steps[:, :depth], _rows(scale, columns, "scales"), zero, (block, bits))
     _product(make, x, make.add("Transpose", rows, perm=[1, 0]), bias)
 
 
@@ -220,9 +223,15 @@ def gather_block_quantized(make: Maker) -> None:
     else:
         _require_bits(bits)
         flat = _unpacked(flat, bits)
-    rows = _blocked(make, flat, scale.reshape(len(flat), -1), zero, (block, bits))
+    rows = _blocked(make, flat, _rows(scale, len(flat), "scales"), zero, (block, bits))
     shaped = make.reshaped(rows, [*table.shape[:-1], flat.shape[1]])
     make.add("Gather", shaped, indices, out=make.outputs[0], axis=make.integer("gather_axis", 0))
+
+
+def _rows(values: NDArray[Any], rows: int, what: str) -> NDArray[Any]:
+    if values.size % rows:
+        raise Unsupported(f"{values.size} {what} do not fit {rows} rows of weights")
+    return values.reshape(rows, -1)
 
 
 def _require_bits(bits: int) -> None:
@@ -246,7 +255,7 @@ def _blocked(
         raise Unsupported(f"{blocks} scales do not fit {depth} values in blocks of {block}")
     full = np.pad(steps, ((0, 0), (0, blocks * block - depth))).reshape(-1, block)
     zero, scales = _zero_points(zeros, (rows, blocks), bits), scale.reshape(-1).astype(np.float32)
-    if np.all(zero == zero.astype(full.dtype)):
+    if np.all((zero >= 0) & (zero <= np.iinfo(full.dtype).max) & (zero == np.trunc(zero))):
         integers = make.constant(full, full.dtype), make.constant(scales), make.constant(zero, full.dtype)
         blocked = make.add("DequantizeLinear", *integers, axis=0)
     else:
@@ -262,7 +271,9 @@ def _zero_points(
     if zeros is None:
         return np.full(shape, 2 ** (bits - 1), np.float32).reshape(-1)
     if zeros.dtype == np.uint8:
-        zeros = _unpacked(zeros.reshape(shape[0], -1), bits)[:, : shape[1]]
+        zeros = _unpacked(_rows(zeros, shape[0], "bytes of zero points"), bits)[:, : shape[1]]
+    if zeros.size != prod(shape):
+        raise Unsupported(f"{zeros.size} zero points do not fit {prod(shape)} blocks")
     return zeros.reshape(-1).astype(np.float32)
 
 

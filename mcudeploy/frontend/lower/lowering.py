@@ -31,8 +31,10 @@ from mcudeploy.frontend.lower.graph_outputs import output_io, with_a_step
 from mcudeploy.frontend.lower.inputs import declare, placeholder
 from mcudeploy.frontend.lower.packed import block_notes, four_bit_notes
 from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
+from mcudeploy.frontend.onnx.int8_caches import WIDEN
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import domain_ways_out
+from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.ir.graph import Graph, GraphIO
 
 _FAMILIES = (
@@ -105,7 +107,7 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
         problem = _lower_node(builder, node, reasons, unknown)
         if problem is not None:
             problems.append(_of_the_file(problem, node, model))
-            explained = node.op in WAYS_OUT  # later nodes would be refused for the same cause
+            explained = node.op in (*WAYS_OUT, WIDEN)  # later nodes would be refused for the same cause
             unknown.update(
                 name for name in node.outputs if name and (explained or not placeholder(builder, name))
             )
@@ -130,7 +132,7 @@ def _lower_node(
 ) -> Problem | None:
     lowering = _LOWERINGS_BY_DOMAIN.get(node.domain, {}).get(node.op)
     lowering = lowering or added_for("lowerings", node.domain).get(node.op)
-    op = printable(f"{node.domain}::{node.op}" if node.domain else node.op)
+    op = printable(node.op if node.domain in ("", DOMAIN) else f"{node.domain}::{node.op}")
     if lowering is None:
         standard = not node.domain or node.domain.startswith(_STANDARD)
         way_out = domain_ways_out().get(node.domain, _UNKNOWN if standard else f"{_UNKNOWN}; {_FOREIGN}")

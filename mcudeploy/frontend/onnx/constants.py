@@ -88,7 +88,8 @@ def dequantized(
             along = tuple(scale.size if position == axis else 1 for position in range(integers.ndim))
         scales = np.broadcast_to(scale.reshape(along), integers.shape)
         zero_points = np.broadcast_to(zero.reshape(along), integers.shape)
-    value = ((wide - zero_points).astype(np.float32) * scales).astype(np.float32)
+    with np.errstate(invalid="ignore", over="ignore"):  # an infinite scale is an error where it is read
+        value = ((wide - zero_points).astype(np.float32) * scales).astype(np.float32)
     bits = integers.dtype.itemsize * 8
     return Constant(value, Quantized(wide, scales, zero_points, bits, integers.dtype.kind == "i"))
 
@@ -101,7 +102,7 @@ def _over_blocks(
     blocks = tuple(-(-size // block) if at == axis % len(shape) else each for at, each in enumerate(shape))
     if block < 0 or parameter.shape != blocks:
         raise ValueError(f"parameters {list(parameter.shape)} do not fit {list(shape)} in blocks of {block}")
-    return np.asarray(np.take(np.repeat(parameter, block, axis=axis), range(size), axis=axis))
+    return np.asarray(np.take(parameter, np.arange(size) // block, axis=axis))
 
 
 def integers_of(constant: Constant) -> list[int]:

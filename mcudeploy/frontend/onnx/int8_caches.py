@@ -31,13 +31,15 @@ _LEAVE_OUT = "leave it out of --int8-cache"
 def chosen(patterns: Sequence[str], states: Sequence[str]) -> set[str]:
     """Return the states that --int8-cache names: texts of names and patterns, separated by commas.
 
-    Raises UsageError for one that no state has.
+    Raises UsageError for one that no state has, and for a model without states.
     """
+    if patterns and not states:
+        raise UsageError("--int8-cache: the model has no states: name its caches by --state OUTPUT=INPUT")
     named = [name.strip() for each in patterns for name in each.split(",")]
     unknown = next((it for it in named if not any(fnmatchcase(state, it) for state in states)), None)
     if unknown is not None:
-        known = ", ".join(map(printable, states)) or "none: name them by --state OUTPUT=INPUT"
-        raise UsageError(f"--int8-cache {printable(unknown)}: no state has this name; the states are {known}")
+        known = ", ".join(map(printable, states))
+        raise UsageError(f"--int8-cache: no state is named {printable(unknown)!r}; the states are {known}")
     return {state for state in states if any(fnmatchcase(state, it) for it in named)}
 
 

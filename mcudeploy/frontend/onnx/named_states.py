@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -63,7 +63,8 @@ def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
     packed = chosen(choices.int8_caches, list(choices.states))
     if not choices.constants and not choices.states:
         return Stateful()
-    _require_inputs(graph, [*choices.constants, *choices.states])
+    _require_inputs(graph, "--bind", choices.constants)
+    _require_inputs(graph, "--state", choices.states)
     both = sorted(set(choices.constants) & set(choices.states))
     if both:
         raise UsageError(f"input {printable(both[0])!r} is given to --bind and to --state: leave out one")
@@ -93,13 +94,13 @@ def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
     return Stateful(tuple(states), tuple(functions), notes)
 
 
-def _require_inputs(graph: GraphProto, names: Sequence[str]) -> None:
+def _require_inputs(graph: GraphProto, option: str, names: Iterable[str]) -> None:
     constants = {tensor.name for tensor in graph.initializer}
     inputs = [value.name for value in graph.input if value.name not in constants]
     unknown = next((name for name in names if name not in inputs), None)
     if unknown is not None:
         known = ", ".join(map(printable, inputs))
-        raise UsageError(f"the model has no input {printable(unknown)!r}; its inputs are {known}")
+        raise UsageError(f"{option}: the model has no input {printable(unknown)!r}; its inputs are {known}")
 
 
 def _input(graph: GraphProto, name: str) -> ValueInfoProto:
