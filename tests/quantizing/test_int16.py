@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -52,11 +53,12 @@ class QdqGraph:
         parameters = [self.constant(scale, np.float32), stored]
         return self.node("DequantizeLinear", [self.node("QuantizeLinear", [name, *parameters]), *parameters])
 
-    def weights(self, *shape: int, axis: int | None = 0) -> str:
-        stored = self.constant(self.random.integers(-127, 128, shape), np.int8)
+    def weights(self, *shape: int, axis: int | None = 0, kind: Any = np.int8) -> str:
+        most = int(ml_dtypes.iinfo(kind).max)
+        stored = self.constant(self.random.integers(-most, most + 1, shape), kind)
         count = 1 if axis is None else shape[axis]
         scale = self.random.uniform(0.01, 0.02, count if axis is not None else ())
-        zeros = self.constant(np.zeros(np.shape(scale)), np.int8)
+        zeros = self.constant(np.zeros(np.shape(scale)), kind)
         along = {} if axis is None else {"axis": axis}
         return self.node("DequantizeLinear", [stored, self.constant(scale, np.float32), zeros], **along)
 
@@ -95,6 +97,11 @@ def groups(d: QdqGraph) -> str:
     x = d.quantized("image", 0.0001)
     output = d.node("Conv", [x, d.weights(6, 1, 3, 3)], group=3, dilations=[2, 2])
     return d.quantized(output, 0.0003)
+
+
+def of_four_bits(d: QdqGraph) -> str:
+    x = d.quantized("image", 0.0001)
+    return d.quantized(d.node("Conv", [x, d.weights(8, 3, 3, 3, kind=ml_dtypes.int4)]), 0.0001)
 
 
 def line(d: QdqGraph) -> str:
@@ -173,6 +180,7 @@ def scalar(d: QdqGraph) -> str:
 CASES: dict[Callable[[QdqGraph], str], set[str]] = {
     conv: {"Conv2dInt16"},
     groups: {"Conv2dInt16"},
+    of_four_bits: {"Conv2dInt16"},
     line: {"Conv2dInt16"},
     dense: {"Conv2dInt16", "RescaleInt16"},
     product: {"MatMulInt16"},

@@ -10,6 +10,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
+from ml_dtypes import int4
 from numpy.typing import NDArray
 from onnx import GraphProto, NodeProto, TensorProto, ValueInfoProto, helper, numpy_helper
 
@@ -174,16 +175,16 @@ class QdqDraft:
         return array_of(self._constants[name])
 
     def weights(self, name: str) -> StoredWeights:
-        """int8 weights with zero point 0."""
+        """int8 weights with zero point 0, also those that the file has in int4."""
         node = self._makers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or not converts(node):
             raise UnfitError
         stored, scales = self.array(node.input[0]), self.array(node.input[1]).astype(np.float64)
         zero = len(node.input) > 2 and bool(node.input[2]) and np.any(self.array(node.input[2]))
-        if stored.dtype != np.int8 or zero or attribute_of(node, "block_size", 0):
+        if stored.dtype not in (np.int8, int4) or zero or attribute_of(node, "block_size", 0):
             raise UnfitError
         axis = attribute_of(node, "axis", 1) % max(stored.ndim, 1)
-        return StoredWeights(stored, scales.reshape(-1), axis)
+        return StoredWeights(stored.astype(np.int8), scales.reshape(-1), axis)
 
     def bias(self, name: str, units: NDArray[np.float64]) -> NDArray[np.int64]:
         """Stored values in these units, one for each channel."""

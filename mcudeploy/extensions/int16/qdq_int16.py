@@ -1,7 +1,8 @@
 """QDQ models with int16 activations of zero point 0: operators between a DequantizeLinear and a
 QuantizeLinear become operators on the stored integers.
 
-Weights are int8 with zero point 0. What has no such operator is computed in float32 between conversions.
+Weights are int8 or int4 with zero point 0. What has no such operator is computed in float32 between
+conversions.
 """
 
 from __future__ import annotations
