@@ -265,7 +265,7 @@ def test_sizes_that_do_not_fit_are_refused(tmp_path: Path, attribute: str, value
     ("zeros", "reason"),
     [
         (np.zeros(5, np.uint8), "5 bytes of zero points"),
-        (np.zeros(6, np.uint8), "6 zero points do not fit 18"),
+        (np.zeros(6, np.uint8), "12 zero points do not fit 18"),
         (np.full(18, np.nan, np.float32), "weights hold NaN"),
     ],
 )

@@ -255,7 +255,9 @@ def _blocked(
         raise Unsupported(f"{blocks} scales do not fit {depth} values in blocks of {block}")
     full = np.pad(steps, ((0, 0), (0, blocks * block - depth))).reshape(-1, block)
     zero, scales = _zero_points(zeros, (rows, blocks), bits), scale.reshape(-1).astype(np.float32)
-    if np.all((zero >= 0) & (zero <= np.iinfo(full.dtype).max) & (zero == np.trunc(zero))):
+    with np.errstate(invalid="ignore"):  # floats outside the integers differ
+        whole_zero = np.all(zero == zero.astype(full.dtype))
+    if whole_zero:
         integers = make.constant(full, full.dtype), make.constant(scales), make.constant(zero, full.dtype)
         blocked = make.add("DequantizeLinear", *integers, axis=0)
     else:
