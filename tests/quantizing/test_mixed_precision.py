@@ -170,8 +170,14 @@ def test_the_largest_weights_within_the_budget_become_int4() -> None:
         (("--board", "mps2-an386"), "--board chooses int8 or int16 for each layer: add --activations auto"),
         (("--within", "3", "--activations", "int16"), "--within limits a choice for each layer"),
         ((*AUTO[:-1], "--within", "0"), "x>0"),
+        (("--weights", "int4", "--round", "nearest"), "always rounds adaptively: leave out --round nearest"),
     ],
 )
 def test_options_that_do_not_fit_are_refused(arguments: tuple[str, ...], said: str, here: Path) -> None:
     assert said in " ".join(quantized(*arguments, code=2).split())
     assert not (here / "q.onnx").exists()
+
+
+def test_a_file_of_options_for_other_commands_does_not_stop_quantize(here: Path) -> None:
+    (here / "mcudeploy.toml").write_text('board = "mps2-an386"\nwithin = 6\nround = "nearest"\n')
+    assert quantized("--method", "minmax", "--weights", "int4", "--json")["activations"] == "int8"

@@ -12,6 +12,7 @@ from mcudeploy.cli.devices import board_option
 from mcudeploy.cli.options import (
     destination_option,
     files_option,
+    is_typed,
     model_argument,
     output_options,
     packed_as,
@@ -132,8 +133,19 @@ def quantize(
     data = request.data
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
-    request = replace(request, shapes=dict(options.shapes))
+    request = replace(_of_use(request), shapes=dict(options.shapes))
     with output.progress() as progress:
         result = quantize_model(model, request, destination, progress)
         interrupts.close()
     output.result(quantized(result), quantizetable.quantize)
+
+
+def _of_use(request: QuantizeRequest) -> QuantizeRequest:
+    """Leave out a board and a distance that `mcudeploy.toml` or a variable has for other commands."""
+    if request.weights != "int8" and request.rounding == "nearest" and is_typed("rounding"):
+        raise UsageError(f"--weights {request.weights} always rounds adaptively: leave out --round nearest")
+    if request.activations != "auto" and not is_typed("board"):
+        request = replace(request, board=None)
+    if "auto" not in (request.activations, request.weights) and not is_typed("within"):
+        request = replace(request, within=None)
+    return request
