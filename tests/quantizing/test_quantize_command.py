@@ -272,18 +272,21 @@ def test_what_boards_cannot_run_is_not_written(folder: Path) -> None:
     assert [one["op"] for one in error["problems"]] == ["RandomUniformLike"]
 
 
-def test_a_weight_that_is_not_a_number_is_named(folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("value", "said"), [(np.nan, "1 NaN"), (-np.inf, "1 infinite value")], ids=["nan", "infinity"]
+)
+def test_a_weight_that_is_not_a_number_is_named(value: float, said: str, folder: Path) -> None:
     model = onnx.load("m.onnx")
     dense = next(it for it in model.graph.node if it.op_type == "Gemm")
     tensor = next(it for it in model.graph.initializer if it.name == dense.input[1])
     values = numpy_helper.to_array(tensor).copy()
-    values.flat[1] = np.nan
+    values.flat[1] = value
     tensor.CopyFrom(numpy_helper.from_array(values, tensor.name))
     onnx.save(model, "m.onnx")
     for method in ("minmax", "entropy"):
         refused(
             f"m.onnx --data d -o q.onnx --method {method}",
-            f"Gemm 'dense': its constant '{tensor.name}' has 1 NaN, which no integer stands for",
+            f"Gemm 'dense': its constant '{tensor.name}' has {said}, which no integer stands for",
             4,
         )
 

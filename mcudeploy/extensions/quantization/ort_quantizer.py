@@ -15,6 +15,7 @@ import warnings
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Literal
 
@@ -99,17 +100,19 @@ def prepare(proto: ModelProto, folder: Path) -> Path:
 
 
 def require_numbers(prepared: Path, in_float: Sequence[str]) -> None:
-    """Raise ModelError for a constant with NaN that a node to quantise reads."""
+    """Raise ModelError for a constant with NaN, or weights with infinities, that a node to quantise reads."""
     graph = onnx.load(prepared).graph
     floats = (it for it in graph.initializer if it.data_type == onnx.TensorProto.FLOAT)
-    faults = {it.name: count for it in floats if (count := np.isnan(numpy_helper.to_array(it)).sum())}
-    for node in graph.node:
-        for name in faults.keys() & set(node.input):
-            if node.op_type in QUANTIZED_OPS and node.name not in in_float:
+    arrays = {it.name: numpy_helper.to_array(it) for it in floats}
+    nodes = [it for it in graph.node if it.op_type in QUANTIZED_OPS and it.name not in in_float]
+    kinds = (("NaN", np.isnan, QUANTIZED_OPS), ("infinite value", np.isinf, _WEIGHTED))
+    for node, (noun, wrong, ops) in product(nodes, kinds):
+        for name in node.input if node.op_type in ops else ():
+            count = int(wrong(arrays[name]).sum()) if name in arrays else 0
+            if count:
                 raise ModelError(
                     f"{node.op_type} {printable(node.name)!r}: its constant {printable(name)!r} has "
-                    f"{count_text(int(faults[name]), 'NaN')}, which no integer stands for: train or export "
-                    "the model again"
+                    f"{count_text(count, noun)}, which no integer stands for: train or export the model again"
                 )
 
 
