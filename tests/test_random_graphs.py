@@ -153,7 +153,7 @@ def test_a_result_that_is_not_litert_s_is_found(monkeypatch: pytest.MonkeyPatch,
     pytest.importorskip("ai_edge_litert.interpreter")
     monkeypatch.setattr(Writer, "round_exactly", lambda *_: None)
     monkeypatch.setattr("mcudeploy.frontend.load.rounded", lambda graph, *_, **__: graph)
-    drawn = next(it for it in map(draw_flat, range(100)) if set(it.makers.values()) == {"AVERAGE_POOL_2D"})
+    drawn = next(it for it in map(draw_flat, range(100)) if set(it.producers.values()) == {"AVERAGE_POOL_2D"})
     (subject,) = examine([("f", drawn.seed, drawn)], tmp_path, [])
     assert [it.way for it in subject.findings] == ["beside LiteRT"]
 

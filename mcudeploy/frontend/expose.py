@@ -54,17 +54,17 @@ def quantizer_inputs(
     """
     wanted = set(names)
     graph = _loaded(path, choices=choices).graph
-    makers = {node.output[0]: node for node in graph.node if node.output}
+    producers = {node.output[0]: node for node in graph.node if node.output}
     constants = {it.name: it for it in graph.initializer}
     return {
-        name: _rounded(makers, constants, node)
-        for name, node in makers.items()
+        name: _rounded(producers, constants, node)
+        for name, node in producers.items()
         if node.op_type == "QuantizeLinear" and name in wanted
     }
 
 
 def _rounded(
-    makers: Mapping[str, NodeProto], constants: Mapping[str, TensorProto], node: NodeProto
+    producers: Mapping[str, NodeProto], constants: Mapping[str, TensorProto], node: NodeProto
 ) -> Rounded:
     def meaning(quantizer: NodeProto) -> list[object]:
         return [
@@ -73,15 +73,15 @@ def _rounded(
         ]
 
     whole = Rounded((node.input[0],))
-    concat = makers.get(node.input[0])
+    concat = producers.get(node.input[0])
     if concat is None or concat.op_type != "Concat":
         return whole
     floats = []
     for name in concat.input:
-        restored = makers.get(name)
+        restored = producers.get(name)
         if restored is None or restored.op_type != "DequantizeLinear":
             return whole
-        rounder = makers.get(restored.input[0])
+        rounder = producers.get(restored.input[0])
         if rounder is None or rounder.op_type != "QuantizeLinear" or meaning(rounder) != meaning(node):
             return whole
         floats.append(rounder.input[0])

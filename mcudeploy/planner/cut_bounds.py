@@ -22,7 +22,7 @@ from mcudeploy.planner.order.bounds import NeedsNetwork, places_of, sure_needs
 from mcudeploy.planner.order.closure import Closure
 from mcudeploy.planner.order.max_flow import max_flow
 from mcudeploy.planner.order.order_problem import mask_of
-from mcudeploy.planner.order.tiled import makers_of, problem_of, steps_of
+from mcudeploy.planner.order.tiled import problem_of, producers_of, steps_of
 from mcudeploy.planner.search.cuts import Space
 from mcudeploy.planner.search.fusing import chains
 from mcudeploy.planner.search.seeds import Chain
@@ -148,10 +148,10 @@ class _RowGraph:
         self.steps = _needed(self.tiled)
         self.problem = problem_of(self.tiled, self.work, steps=self.steps)
         self.closure = Closure.of(self.problem)
-        makers = makers_of(self.tiled, self.steps)
-        given = [block for block, maker in enumerate(makers) if maker is None]
+        producers = producers_of(self.tiled, self.steps)
+        given = [block for block, step in enumerate(producers) if step is None]
         numbers = {block: len(self.steps) + number for number, block in enumerate(given)}
-        self.value_of = [numbers[at] if maker is None else maker for at, maker in enumerate(makers)]
+        self.value_of = [numbers[at] if step is None else step for at, step in enumerate(producers)]
         self.given = np.array(list(numbers.values()), np.int64)
         self.block_bytes = [self.tiled.block_bytes(*block) for block in self.tiled.block_ids()]
         of_steps = (self._size_of(number) for number in range(len(self.steps)))
@@ -223,10 +223,10 @@ class _RowGraph:
                     together.append(chain)
             left = tuple(chain for chain in left if chain not in together)
             model = self.model.in_form(replace(self.model.form, fused=tuple(together)))
-            makers = {operator.output: at for at, operator in enumerate(model.graph.operators)}
+            producers = {operator.output: at for at, operator in enumerate(model.graph.operators)}
             for chain in together:
                 steps = self.of_operator[chain[-1]]
-                position = makers[self.graph.operators[self.steps[steps[0]].operator].output]
+                position = producers[self.graph.operators[self.steps[steps[0]].operator].output]
                 scratch, _ = _least_work(model, model.variants[model.graph.operators[position].name])
                 (access,) = Dataflow.of(model.graph).readings[position]
                 yield chain, _Needs(steps, partial(self._chain_bytes, effort, access, scratch))

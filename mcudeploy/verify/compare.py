@@ -148,7 +148,7 @@ def stored_ties(
     `quantizers` maps an ONNX tensor to the float tensors that a QuantizeLinear rounds.
     """
     ties: dict[str, Array] = {}
-    makers = {operator.output: operator for operator in graph.operators}
+    producers = {operator.output: operator for operator in graph.operators}
     for name, io in graph.references.items():
         quantization = graph.tensors[io.tensor].quantization
         if quantization is None or io.name not in quantizers:
@@ -158,9 +158,9 @@ def stored_ties(
         steps = floats.astype(np.float64).ravel() / quantization.scale
         tensor = graph.tensors[io.tensor]
         window = np.full(tensor.elements, TIE_LSB)
-        if io.tensor in makers:
-            maker = makers[io.tensor]
-            error = maker.op.rounding_error(maker, graph.input_tensors(maker), tensor)
+        if io.tensor in producers:
+            producer = producers[io.tensor]
+            error = producer.op.rounding_error(producer, graph.input_tensors(producer), tensor)
             window += np.resize(error, tensor.elements)
         with np.errstate(invalid="ignore"):  # infinity is not a tie
             gap = np.abs(steps - np.floor(steps) - 0.5)

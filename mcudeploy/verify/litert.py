@@ -145,8 +145,8 @@ def _is_quantized(contents: Contents) -> bool:
 
 def _step(contents: Contents, number: int) -> float:
     """The coarsest step of a tensor and, if it is converted from integers, of these; 0 for floats."""
-    makers = (it for it in contents.operators if number in it.outputs and it.op in _CONVERSIONS)
-    numbers = [number, *(read for it in makers for read in it.inputs)]
+    producers = (it for it in contents.operators if number in it.outputs and it.op in _CONVERSIONS)
+    numbers = [number, *(read for it in producers for read in it.inputs)]
     scales = (contents.tensors[it].scales for it in numbers)
     return max((scale for it in scales if it is not None for scale in it.scale), default=0.0)
 

@@ -12,7 +12,7 @@ LEAVE_QUAD, RESET_ENABLE, RESET, READ_ID, ENTER_QUAD, QUAD_READ, QUAD_WRITE = (
     *(0xEB, 0x38),
 )
 ID = bytes([0, 0, 0, 0x0D, 0x5D, 0x46])
-"""Nothing during the address, then maker, good die, and 64 Mbit."""
+"""Nothing during the address, then producer, good die, and 64 Mbit."""
 MOST_HZ, MOST_ID_HZ = 84_000_000, 33_000_000
 """Of bursts across pages, and of a read of the ID."""
 MOST_SELECT_S, LEAST_DESELECT_S = 8e-6, 18e-9

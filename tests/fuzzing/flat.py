@@ -31,7 +31,7 @@ class DrawnFile:
     seed: int
     kind: str
     content: bytes
-    makers: dict[str, str]
+    producers: dict[str, str]
 
 
 @dataclass
@@ -424,5 +424,5 @@ def draw_flat(seed: int) -> DrawnFile:
     read = {number for _, inputs, _, _ in s.file.operators for number in inputs}
     computed = [number for number in s.values if number not in s.inputs]
     outputs = [number for number in computed if number not in read or random.random() < 0.1]
-    makers = {s.tensor(it).name: op for op, _, results, _ in s.file.operators for it in results}
-    return DrawnFile(seed, kind.lower(), s.file.content(s.inputs, outputs), makers)
+    producers = {s.tensor(it).name: op for op, _, results, _ in s.file.operators for it in results}
+    return DrawnFile(seed, kind.lower(), s.file.content(s.inputs, outputs), producers)

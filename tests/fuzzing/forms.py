@@ -58,7 +58,7 @@ def with_identities(model: onnx.ModelProto, random: np.random.Generator) -> None
 
 
 def reordered(model: onnx.ModelProto, random: np.random.Generator) -> None:
-    """The nodes in another order in which each follows the makers of what it reads."""
+    """The nodes in another order in which each follows the producers of what it reads."""
     waiting, ordered = list(model.graph.node), list[onnx.NodeProto]()
     unmade = {name for node in waiting for name in node.output if name}
     while waiting:

@@ -45,9 +45,9 @@ _OF_OWN_INPUTS = 4
 
 
 def compared(
-    machine: Machine, storage: Storage, path: Path, sample: Sample, makers: Mapping[str, str]
+    machine: Machine, storage: Storage, path: Path, sample: Sample, producers: Mapping[str, str]
 ) -> list[str]:
-    """Faults of the result; `makers`: the operators of the file, by the name of their result."""
+    """Faults of the result; `producers`: the operators of the file, by the name of their result."""
     graph = storage.plan.graph
     values = LiteRt(path).run({io.name: as_in_file(io, sample.inputs[io.name]) for io in graph.own_inputs()})
     references = {
@@ -60,7 +60,7 @@ def compared(
     differences = check_operators(machine, storage, fed, references, {})
     for operator in (it for it in graph.operators if it.name in differences):
         output, difference = operator.output, differences[operator.name]
-        op = makers.get(graph.references[output].name, "") if output in graph.references else ""
+        op = producers.get(graph.references[output].name, "") if output in graph.references else ""
         if graph.tensors[output].dtype is DType.FLOAT32:
             wrong = difference.worst > FLOAT_SHARE_OF_RANGE * difference.range
         elif _is_exact(op, operator, graph) and fed.keys() >= set(operator.inputs):

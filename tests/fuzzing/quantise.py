@@ -126,7 +126,7 @@ class _Quantiser:
     def model(self) -> onnx.ModelProto:
         draft = self.draft
         self.ranges, self.readers = _ranges(draft), draft.readers()
-        makers = {name: node for node in draft.nodes for name in node.output}
+        producers = {name: node for node in draft.nodes for name in node.output}
         inputs: list[Info] = []
         for name in draft.used_inputs():
             inputs.append((name, draft.type_of(name), draft.shapes[name]))
@@ -142,7 +142,7 @@ class _Quantiser:
             self._node(node)
             for name in node.output:
                 if name in draft.shapes and not self._stays_as_it_is(name):
-                    self.known[name] = self._parameters(name, makers[name])
+                    self.known[name] = self._parameters(name, producers[name])
                     self._quantize(name, self.known[name])
         outputs = [self._output(name) for name in dict.fromkeys(draft.outputs)]
         nodes = live_nodes(self.nodes, (info[0] for info in outputs))
@@ -161,13 +161,14 @@ class _Quantiser:
             return True
         return self.draft.chance(self.style.float_share)
 
-    def _parameters(self, name: str, maker: onnx.NodeProto | None) -> Parameters:
+    def _parameters(self, name: str, producer: onnx.NodeProto | None) -> Parameters:
         draft, style = self.draft, self.style
-        if maker is not None and style.movers and maker.op_type in _MOVERS and maker.input[0] in self.known:
-            return self.known[maker.input[0]]
+        moves = producer is not None and style.movers and producer.op_type in _MOVERS
+        if moves and producer.input[0] in self.known:
+            return self.known[producer.input[0]]
         kind = draft.pick(style.types)
         low, high = self.ranges.get(name, (-1.0, 1.0))
-        if maker is not None and maker.op_type in _UNIT and draft.chance(0.6):
+        if producer is not None and producer.op_type in _UNIT and draft.chance(0.6):
             low, high = 0.0, 255 / 256
         low, high = min(low, 0.0), max(high, 0.0)
         limits = np.iinfo(_TYPES[kind][0])

@@ -51,7 +51,7 @@ class Subject:
     name: str
     seed: int
     path: Path
-    makers: Mapping[str, str] = field(default_factory=dict)
+    producers: Mapping[str, str] = field(default_factory=dict)
     """Of a .tflite file, the operator that makes each tensor."""
     findings: list[Finding] = field(default_factory=list)
     plans: list[tuple[JudgedPlan, programs.Written]] = field(default_factory=list)
@@ -133,7 +133,7 @@ def _planned(
     flat = isinstance(model, DrawnFile)
     path = folder / f"{name}.{'tflite' if flat else 'onnx'}"
     path.write_bytes(model.content if flat else model.SerializeToString())
-    subject = Subject(name, seed, path, makers=model.makers if flat else {})
+    subject = Subject(name, seed, path, producers=model.producers if flat else {})
     defects = _Defects(subject)
     logging.getLogger("mcudeploy").addHandler(defects)
     with _timed(subject):
@@ -191,9 +191,9 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
                 if verdict.reasons:
                     kind = "undefined" if _rounds_nan(subject, samples) else "wrong"
                     subject.findings.append(Finding(kind, judged.way, "\n".join(verdict.reasons)))
-                if subject.makers:
+                if subject.producers:
                     runner.select(numbers[written.symbol], subject.seed)
-                    reasons = compared(runner, storage, subject.path, samples[0], subject.makers)
+                    reasons = compared(runner, storage, subject.path, samples[0], subject.producers)
                     subject.findings += [Finding("wrong", "beside LiteRT", reason) for reason in reasons]
                 runner.select(numbers[written.symbol], subject.seed + 1)
                 expected = _outputs(runner, storage, samples[0])
@@ -209,7 +209,7 @@ def _run(subject: Subject, executable: Path, numbers: dict[str, int]) -> None:
 
 def _rounds_nan(subject: Subject, samples: Sequence[Sample]) -> bool:
     """Whether a QuantizeLinear of the model rounds a NaN, of which ONNX defines no result."""
-    if subject.makers:
+    if subject.producers:
         return False
     nodes = onnx.load(subject.path).graph.node
     rounded = [node.input[0] for node in nodes if node.op_type == "QuantizeLinear"]

@@ -37,7 +37,7 @@ def topology(**facts: Any) -> Topology:
 def test_every_operator_makes_a_value(vww: Model) -> None:
     graph, positions = work_graph(Dataflow.of(vww.graph))
     assert [vww.graph.operators[at].name for at in positions] == list(graph.names)
-    results = [value for value in graph.values if value.maker is not None]
+    results = [value for value in graph.values if value.producer is not None]
     assert len(results) == len(graph.names)
     assert [value.kept for value in graph.values].count(True) == len(vww.graph.outputs)
 

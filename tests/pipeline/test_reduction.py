@@ -54,8 +54,9 @@ def test_random_graphs_keep_operators_and_dependencies(seed: int) -> None:
         assert sorted(number) == list(range(len(graph.names)))
         vertex_of = {it: vertex for group in groups for vertex in group for it in vertex}
         for value in graph.values:
-            for reader in value.readers if value.maker is not None else ():
-                assert number[value.maker] < number[reader] or vertex_of[value.maker] == vertex_of[reader]
+            for reader in value.readers if value.producer is not None else ():
+                producer = value.producer
+                assert number[producer] < number[reader] or vertex_of[producer] == vertex_of[reader]
 
 
 def test_a_graph_out_of_order_is_refused() -> None:

@@ -78,8 +78,8 @@ def random_graph(seed: int, count: int) -> tuple[WorkGraph, tuple[int, ...]]:
         for _ in range(draw.randint(1, 3)):
             readers[max(0, reader - draw.randint(1, 4))].add(reader)
     values = tuple(
-        WorkValue(f"v{maker}", draw.randint(1, 100), maker, tuple(sorted(own_readers)), not own_readers)
-        for maker, own_readers in enumerate(readers)
+        WorkValue(f"v{producer}", draw.randint(1, 100), producer, tuple(sorted(own_readers)), not own_readers)
+        for producer, own_readers in enumerate(readers)
     )
     inputs = (WorkValue("x", draw.randint(1, 100), None, (0,)),)
     work = tuple(draw.randint(0, 200) for _ in range(count))

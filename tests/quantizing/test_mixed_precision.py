@@ -33,11 +33,12 @@ READERS = {None: (0,), 0: (1, 2), 1: (3,), 2: (3,), 3: (4,), 4: ()}
 def network(seed: int) -> Network:
     rng = np.random.default_rng(seed)
     values = []
-    for maker, readers in READERS.items():
+    for producer, readers in READERS.items():
         noise, last = {"y": float(rng.uniform(0, 4))}, max(readers, default=4)
         by_reader = {it: {"y": noise["y"] / len(readers)} for it in readers}
-        steps, elements = (maker or 0, last), int(rng.integers(1, 100))
-        values.append(Value(f"v{maker}", maker, readers, noise, by_reader, elements, steps, (-1.0, 1.0)))
+        steps, elements = (producer or 0, last), int(rng.integers(1, 100))
+        bounds = (-1.0, 1.0)
+        values.append(Value(f"v{producer}", producer, readers, noise, by_reader, elements, steps, bounds))
     int8 = {it: float(rng.integers(100, 1000)) for it in range(5)}
     int16 = {it: cycles * rng.uniform(1, 4) for it, cycles in int8.items()}
     return Network({f"n{it}": it for it in range(5)}, values, int8, int16, 1.5)
@@ -48,7 +49,7 @@ def cost_and_noise(net: Network, wide: Collection[int], worth: float) -> tuple[f
     cycles = sum((net.int16_cycles if it in wide else net.int8_cycles)[it] for it in net.int8_cycles)
     noise, sizes = 0.0, []
     for value in net.values:
-        is_wide = value.maker in wide if value.maker is not None else wide >= set(value.readers)
+        is_wide = value.producer in wide if value.producer is not None else wide >= set(value.readers)
         differing = [it for it in value.readers if (it in wide) != is_wide]
         noise += sum(value.by_reader[it]["y"] for it in differing) if is_wide else value.noise["y"]
         cycles += net.conversion_cycles * value.elements if differing else 0

@@ -61,7 +61,7 @@ def changed(**changes: Any) -> dict[str, Any]:
 def peak_by_hand(content: dict[str, Any], order: tuple[int, ...]) -> int:
     """Peak of an order of node ids, directly from the file: nothing shared with the package."""
     nodes = {node["id"]: node for node in content["nodes"]}
-    makers = {tensor: node for node in content["nodes"] for tensor in node["outputs"]}
+    producers = {tensor: node for node in content["nodes"] for tensor in node["outputs"]}
     over = {new: old for old, new in content.get("inplace_updates", [])}
 
     def root(tensor: int) -> int:
@@ -70,7 +70,7 @@ def peak_by_hand(content: dict[str, Any], order: tuple[int, ...]) -> int:
         return tensor if onward is None else root(onward)
 
     places: dict[int, list[int]] = {}
-    unread = set(makers)
+    unread = set(producers)
     for place, node in enumerate(order):
         if nodes[node]["op"] not in {"param", "input", "view", "t"}:
             unread -= {root(tensor) for tensor in (*nodes[node]["inputs"], *nodes[node]["outputs"])}
@@ -80,9 +80,9 @@ def peak_by_hand(content: dict[str, Any], order: tuple[int, ...]) -> int:
         places[root(tensor)].append(len(order) - 1)
         unread.discard(root(tensor))
     for tensor, touched in places.items():
-        if makers[tensor]["op"] == "input":
+        if producers[tensor]["op"] == "input":
             touched.append(0)
-    counted = [tensor for tensor in places if makers[tensor]["op"] != "param" and tensor not in unread]
+    counted = [tensor for tensor in places if producers[tensor]["op"] != "param" and tensor not in unread]
     return max(
         sum(content["tensors"][t]["bytes"] for t in counted if min(places[t]) <= place <= max(places[t]))
         for place in range(len(order))

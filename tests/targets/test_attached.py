@@ -83,7 +83,7 @@ def test_each_device_is_known_by_its_id(plug: Plug) -> None:
     plug(STLINK_21, "066DFF48", "STM32 STLink", "/dev/ttyACM0")
     plug("2e8a:0003", "E0C9125B0D9B", "RP2 Boot")
     plug("10c4:ea60", "0001", "CP2102 USB to UART", "/dev/ttyUSB0")
-    plug("1234:5678", "7", "a maker's CMSIS-DAP")
+    plug("1234:5678", "7", "a producer's CMSIS-DAP")
     plug("16c0:0478")
     devices = {it.usb_id: it for it in list_devices()}
     assert devices.keys() == {STLINK_21, "2e8a:0003", "10c4:ea60", "1234:5678", "16c0:0478"}

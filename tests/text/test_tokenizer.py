@@ -23,7 +23,7 @@ from tests.weekly import examples, sample
 tokens = pytest.importorskip("tests.text.trained_tokenizers", reason="needs the package tokenizers")
 MAIN = Path(__file__).with_name("tokens.c")
 FIRMWARE = resource_dir("firmware") / "text"
-NAMES = tuple(tokens.MAKERS) if hasattr(tokens, "MAKERS") else ()
+NAMES = tuple(tokens.PRODUCERS) if hasattr(tokens, "PRODUCERS") else ()
 _KINDS = (
     "abcdefghijklmnopqrstuvwxyzABC",
     "0123456789²½٣Ⅷ",

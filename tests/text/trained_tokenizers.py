@@ -115,7 +115,7 @@ def unigram(*, fallback: bool = False, split: bool = True) -> Tokenizer:
     return _begun(tokenizer)
 
 
-MAKERS = {
+PRODUCERS = {
     "byte-level": byte_level,
     "byte-level-prefix": lambda: byte_level(prefix=True),
     "byte-level-whole": lambda: byte_level(regex=False),
@@ -135,4 +135,4 @@ MAKERS = {
 @cache
 def trained(name: str) -> Tokenizer:
     """A tokenizer of this kind."""
-    return MAKERS[name]()
+    return PRODUCERS[name]()

@@ -75,7 +75,7 @@ class _Attention:
     """Searches a model for attention."""
 
     def __init__(self, model: OnnxModel) -> None:
-        self._model, self._makers, self._readers = model, model.producers(), model.consumers()
+        self._model, self._producers, self._readers = model, model.producers(), model.consumers()
         self._kept = {info.name for info in model.outputs}
         self._kept |= {name for state in model.states for name in (state.first, state.after)}
         self._known: dict[tuple[str, bool | None, tuple[int, ...]], _Live | None] = {}
@@ -112,7 +112,7 @@ class _Attention:
 
     def _packed(self, rows: _Moved) -> tuple[_Moved, _Moved] | None:
         """The int8 of rows of heads, and the scale of each row; None if they are not an int8 cache."""
-        node = self._makers.get(rows.source)
+        node = self._producers.get(rows.source)
         if node is None or node.op != WIDEN or node.domain != DOMAIN:
             return None
         integers, scales = node.inputs
@@ -124,7 +124,7 @@ class _Attention:
 
     def _scores(self, name: str, shape: tuple[int, ...]) -> _Scores | None:
         """The scores of a value that a softmax reads: a masked product."""
-        masked = self._private_maker(name)
+        masked = self._private_producer(name)
         if masked is None:
             return None
         for at, mask in enumerate(masked.inputs):
@@ -133,7 +133,7 @@ class _Attention:
             if live is None or len(others) != 1:
                 continue
             source, scale = self._flat(others[0])
-            product = self._private_maker(source)
+            product = self._private_producer(source)
             if product is not None and product.op == "MatMul":
                 lines = self._shape(source)
                 if self._shape(product.inputs[0])[:-1] == lines[:-1]:
@@ -165,16 +165,16 @@ class _Attention:
         """The value in lines of the same length that scalar constants multiply, and their product."""
         width = self._shape(name)[-1:]
         name, factor = self._scaled(name)
-        while (node := self._private_maker(name)) and node.op == "Reshape":
+        while (node := self._private_producer(name)) and node.op == "Reshape":
             if self._shape(node.inputs[0])[-1:] != width:
                 break
             name, own = self._scaled(node.inputs[0])
             factor *= own
         return name, factor
 
-    def _private_maker(self, name: str) -> Node | None:
+    def _private_producer(self, name: str) -> Node | None:
         """The node of ONNX that makes a value, if one node alone reads it."""
-        node = self._makers.get(name)
+        node = self._producers.get(name)
         shared = name in self._kept or len(self._readers.get(name, [])) != 1
         return None if node is None or node.domain or shared else node
 
@@ -182,7 +182,7 @@ class _Attention:
         """The value that scalar constants multiply, and their product."""
         factor = 1.0
         for _ in range(_MOST_NODES):
-            node = self._private_maker(name)
+            node = self._private_producer(name)
             if node is None or node.op not in ("Mul", "Div"):
                 break
             constants = [it for it in node.inputs if it in self._model.constants]
@@ -202,7 +202,7 @@ class _Attention:
         for _ in range(_MOST_NODES):
             name, own = self._scaled(name)
             factor *= own
-            node = self._makers.get(name)
+            node = self._producers.get(name)
             if node is None or node.domain or node.op not in _MOVES or not node.inputs:
                 break
             if any(it not in self._model.constants for it in node.inputs[1:] if it):
@@ -262,7 +262,7 @@ class _Attention:
         return None if first is None or end is None else _Live(info.name, first, end)
 
     def _ancestors(self, name: str) -> tuple[tuple[Node, ...], set[str]]:
-        """The nodes that compute a value, in order, and the values without a maker from which they do."""
+        """The nodes that compute a value, in order, and the values without a producer from which they do."""
         wanted = (Info(name, None, ""),)
         nodes = drop_dead(replace(self._model, outputs=wanted, states=())).nodes
         if len(nodes) > _MOST_NODES or any(node.domain for node in nodes):

@@ -85,8 +85,8 @@ def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:
 def widen(builder: Builder, node: Node) -> None:
     """Refuse: floats of all rows would take more memory than the cache without int8."""
     consumers = builder.consumers.get(node.output, [])
-    makers = builder.model.producers()
-    attends = [[makers.get(name) for name in it.inputs[2:4]] for it in consumers if it.op == "Attend"]
+    producers = builder.model.producers()
+    attends = [[producers.get(name) for name in it.inputs[2:4]] for it in consumers if it.op == "Attend"]
     if any(it is None or it.op != WIDEN for rows in attends for it in rows):
         raise Unsupported(
             "attention reads keys and values that are both int8 or both float32, and only one of them is in "

@@ -104,7 +104,7 @@ def energy(writer: Writer, operator: TfliteOperator) -> None:
 def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
     """SignalFilterBankSquareRoot, with the SignalFilterBank before it: sums of 64 bits stay inside."""
     sums, bits, y = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
-    bank = writer.maker(sums)
+    bank = writer.producer(sums)
     if bank is None or bank.op != "SignalFilterBank":
         raise Unsupported("it needs the sums of 64 bits that a SignalFilterBank makes")
     channels, x = bank.integer("num_channels"), writer.input(bank, 0)

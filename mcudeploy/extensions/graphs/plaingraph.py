@@ -192,9 +192,9 @@ class _Owners:
 
 
 def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
-    maker = _makers(file)
-    memory = _memory(file, maker)
-    needs = _needs(file, maker, memory)
+    producer = _producers(file)
+    memory = _memory(file, producer)
+    needs = _needs(file, producer, memory)
     alone = tuple(
         place
         for place, node in enumerate(file.nodes)
@@ -210,12 +210,12 @@ def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
         reached.append(steps)
         if place in number:
             before.append(tuple(sorted(steps)))
-    buffers = _buffers(file, memory, maker, number)
+    buffers = _buffers(file, memory, producer, number)
     problem = OrderProblem(
-        tuple(before), tuple(buffers.values()), _in_place(file, memory, maker, (number, [*buffers]))
+        tuple(before), tuple(buffers.values()), _in_place(file, memory, producer, (number, [*buffers]))
     )
     updates = _updates(file, memory, problem, alone, number)
-    op_of = {root: file.nodes[maker[root]].op for root in memory.root}
+    op_of = {root: file.nodes[producer[root]].op for root in memory.root}
     return PlainGraph(
         file.name or default_name,
         file.nodes,
@@ -232,11 +232,11 @@ def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
     )
 
 
-def _makers(file: _GraphFile) -> list[int]:
+def _producers(file: _GraphFile) -> list[int]:
     """Return the index of each tensor's producer; checks ids, and that the order is valid."""
     if sum(listed.bytes for listed in file.tensors) > _MOST_BYTES:
         raise ModelError("its tensors have more than 2^62 bytes together")
-    makers = [-1] * len(file.tensors)
+    producers = [-1] * len(file.tensors)
     seen: set[int | str] = set()
     for number, listed in enumerate(file.tensors):
         if isinstance(listed.id, int) and listed.id != number:
@@ -247,22 +247,22 @@ def _makers(file: _GraphFile) -> list[int]:
             raise ModelError(f"{title}: another node has this id")
         seen.add(node.id)
         for tensor in (*node.inputs, *node.outputs):
-            if tensor >= len(makers):
-                raise ModelError(f"{title}: tensor {tensor} does not exist, there are {len(makers)}")
+            if tensor >= len(producers):
+                raise ModelError(f"{title}: tensor {tensor} does not exist, there are {len(producers)}")
         for tensor in node.inputs:
-            if makers[tensor] < 0:
+            if producers[tensor] < 0:
                 raise ModelError(f"{title}: reads {file.label(tensor)}, which no node before it makes")
         for tensor in node.outputs:
-            if makers[tensor] >= 0:
+            if producers[tensor] >= 0:
                 raise ModelError(f"{title}: makes {file.label(tensor)}, which another node makes too")
-            makers[tensor] = place
-    orphan = next((tensor for tensor, place in enumerate(makers) if place < 0), None)
+            producers[tensor] = place
+    orphan = next((tensor for tensor, place in enumerate(producers) if place < 0), None)
     if orphan is not None:
         raise ModelError(f"no node makes {file.label(orphan)}")
-    return makers
+    return producers
 
 
-def _memory(file: _GraphFile, maker: list[int]) -> _Owners:
+def _memory(file: _GraphFile, producer: list[int]) -> _Owners:
     count = len(file.tensors)
     pairs = (*file.inplace_updates, *file.inplace_candidates)
     for tensor in (*file.outputs, *(one for pair in pairs for one in pair)):
@@ -273,7 +273,7 @@ def _memory(file: _GraphFile, maker: list[int]) -> _Owners:
     for number, other in target.items():
         if file.tensors[base[number]].bytes == 0 < file.tensors[number].bytes:
             raise ModelError(f"tensor {number} is a view of tensor {other}, which has no bytes")
-        if maker[other] > maker[number]:
+        if producer[other] > producer[number]:
             raise ModelError(f"tensor {number} is a view of tensor {other}, which is made after it")
     over: dict[int, int] = {}
     for old, new in file.inplace_updates:
@@ -309,18 +309,18 @@ def _is_free_view(node: PlainNode, memory: _Owners) -> bool:
     return node.view and len({memory.root[tensor] for tensor in (*node.inputs, *node.outputs)}) == 1
 
 
-def _needs(file: _GraphFile, maker: list[int], memory: _Owners) -> tuple[tuple[int, ...], ...]:
+def _needs(file: _GraphFile, producer: list[int], memory: _Owners) -> tuple[tuple[int, ...], ...]:
     """Return, for each node, its predecessors: producers of its inputs, and readers of what it overwrites."""
-    needs = [{maker[tensor] for tensor in node.inputs} for node in file.nodes]
+    needs = [{producer[tensor] for tensor in node.inputs} for node in file.nodes]
     readers: dict[int, list[int]] = {}
     for place, node in enumerate(file.nodes):
         for tensor in {memory.base[tensor] for tensor in node.inputs}:
             readers.setdefault(tensor, []).append(place)
         for tensor in {memory.base[tensor] for tensor in node.outputs}:
-            needs[place].add(maker[tensor])
+            needs[place].add(producer[tensor])
         needs[place].discard(place)
     for old, new in file.inplace_updates:
-        writer = maker[memory.base[new]]
+        writer = producer[memory.base[new]]
         for place in readers.get(memory.base[old], ()):
             if place == writer:
                 continue
@@ -335,7 +335,7 @@ def _needs(file: _GraphFile, maker: list[int], memory: _Owners) -> tuple[tuple[i
 
 
 def _buffers(
-    file: _GraphFile, memory: _Owners, maker: list[int], number: dict[int, int]
+    file: _GraphFile, memory: _Owners, producer: list[int], number: dict[int, int]
 ) -> dict[int, StepBuffer]:
     """Return, by root, a buffer for each counted memory; every step that reads or writes it touches it."""
     touched: dict[int, set[int]] = {}
@@ -349,31 +349,31 @@ def _buffers(
         root: StepBuffer(
             file.tensors[root].bytes,
             tuple(sorted(steps)),
-            file.nodes[maker[root]].op == _INPUT,
+            file.nodes[producer[root]].op == _INPUT,
             root in result_roots,
         )
         for root, steps in touched.items()
-        if file.nodes[maker[root]].op not in _PERSISTENT
+        if file.nodes[producer[root]].op not in _PERSISTENT
         and file.tensors[root].bytes
         and (steps or root in result_roots)
     }
 
 
 def _in_place(
-    file: _GraphFile, memory: _Owners, maker: list[int], counted: tuple[dict[int, int], list[int]]
+    file: _GraphFile, memory: _Owners, producer: list[int], counted: tuple[dict[int, int], list[int]]
 ) -> tuple[InPlace, ...]:
     """Return the in-place candidates; `counted`: the steps by node, and the roots that have buffers."""
     number, roots = counted
     in_place = []
     for old, new in file.inplace_candidates:
-        node = file.nodes[maker[new]]
+        node = file.nodes[producer[new]]
         if memory.root[old] not in {memory.root[tensor] for tensor in node.inputs}:
             raise ModelError(
                 f"in-place candidate: node {node.id} ({node.name or node.op}) does not read {file.label(old)}"
             )
         pair = (memory.root[old], memory.root[new])
-        if maker[new] in number and all(root in roots for root in pair):
-            in_place.append(InPlace(number[maker[new]], *map(roots.index, pair)))
+        if producer[new] in number and all(root in roots for root in pair):
+            in_place.append(InPlace(number[producer[new]], *map(roots.index, pair)))
     return tuple(in_place)
 
 
@@ -386,8 +386,8 @@ def _updates(
     on and that convert one gradient to another of equal size.
     """
     updates = {step for step, place in enumerate(alone) if file.nodes[place].phase == "update"}
-    makers = {tensor: step for place, step in number.items() for tensor in file.nodes[place].outputs}
-    updates |= {makers[new] for _, new in file.inplace_updates if new in makers}
+    producers = {tensor: step for place, step in number.items() for tensor in file.nodes[place].outputs}
+    updates |= {producers[new] for _, new in file.inplace_updates if new in producers}
 
     def size(tensors: tuple[int, ...]) -> int:
         return sum(file.tensors[root].bytes for root in {memory.root[tensor] for tensor in tensors})

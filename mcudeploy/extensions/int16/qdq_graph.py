@@ -101,7 +101,7 @@ class QdqDraft:
         self.label = ""
         self.floats: set[str] = set()
         self._constants = constants_of(graph)
-        self._makers = {name: node for node in graph.node for name in node.output}
+        self._producers = {name: node for node in graph.node for name in node.output}
         values = (*graph.value_info, *graph.input, *graph.output)
         self._shapes = {value.name: fixed_shape(value) for value in values}
         self._known = {value.name: value.type.tensor_type.elem_type for value in graph.input}
@@ -128,8 +128,8 @@ class QdqDraft:
             raise UnfitError
         return shape
 
-    def maker(self, name: str) -> NodeProto | None:
-        return self._makers.get(name)
+    def producer(self, name: str) -> NodeProto | None:
+        return self._producers.get(name)
 
     def integers(self, name: str) -> StoredInt16:
         """The stored int16 values of a real value; those of a constant are a constant."""
@@ -143,7 +143,7 @@ class QdqDraft:
         return source
 
     def _stored(self, name: str, kinds: Collection[int]) -> StoredInt16:
-        node = self._makers.get(name)
+        node = self._producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or not converts(node):
             raise UnfitError
         found, kind = _scale_and_zero(node, self._constants), stored_type(node, self._constants, self._known)
@@ -153,8 +153,8 @@ class QdqDraft:
 
     def narrowed(self, node: NodeProto) -> bool:
         """Rescale int16 values to int8, if that is all that a node does."""
-        maker = self._makers.get(node.input[0])
-        if not converts(node) or maker is None or not self.is_int16(maker):
+        producer = self._producers.get(node.input[0])
+        if not converts(node) or producer is None or not self.is_int16(producer):
             return False
         found = _scale_and_zero(node, self._constants)
         if found is None or stored_type(node, self._constants, self._known) != TensorProto.INT8:
@@ -176,7 +176,7 @@ class QdqDraft:
 
     def weights(self, name: str) -> StoredWeights:
         """int8 weights with zero point 0, also those that the file has in int4."""
-        node = self._makers.get(name)
+        node = self._producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or not converts(node):
             raise UnfitError
         stored, scales = self.array(node.input[0]), self.array(node.input[1]).astype(np.float64)
@@ -190,7 +190,7 @@ class QdqDraft:
         """Stored values in these units, one for each channel."""
         if not name:
             return np.zeros(len(units), np.int64)
-        node = self._makers.get(name)
+        node = self._producers.get(name)
         if node is None:
             stored, scale = self.array(name).astype(np.float64), np.ones(1)
         elif node.op_type == "DequantizeLinear" and converts(node):

@@ -114,37 +114,37 @@ def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
         factor = draft.constant(np.array(scale, np.float32))
         draft.nodes = []
         draft.node("QuantizeInt16", [node.input[0], factor], node.output[0])
-        maker = draft.maker(node.input[0])
-        if maker is not None and maker.op_type in _ACTIVATIONS:
-            maker = draft.maker(maker.input[0]) or maker
-        if maker is not None and maker.op_type not in MOVED:
-            draft.floats.add(printable(maker.op_type))
+        producer = draft.producer(node.input[0])
+        if producer is not None and producer.op_type in _ACTIVATIONS:
+            producer = draft.producer(producer.input[0]) or producer
+        if producer is not None and producer.op_type not in MOVED:
+            draft.floats.add(printable(producer.op_type))
     return draft.nodes
 
 
 def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
     """The operator, with its activation, whose result a QuantizeLinear reads."""
-    maker, bounds = draft.maker(node.input[0]), UNBOUNDED
-    if maker is None:
+    producer, bounds = draft.producer(node.input[0]), UNBOUNDED
+    if producer is None:
         raise UnfitError
-    if maker.op_type in _ACTIVATIONS and maker.domain in ONNX_DOMAINS:
-        bounds = _clipped(draft, maker, scale)
-        inner = draft.maker(maker.input[0])
+    if producer.op_type in _ACTIVATIONS and producer.domain in ONNX_DOMAINS:
+        bounds = _clipped(draft, producer, scale)
+        inner = draft.producer(producer.input[0])
         if inner is None:
             raise UnfitError
         if inner.op_type == "DequantizeLinear":
-            draft.rescaled(draft.in_any_type(maker.input[0]), Int16Result(node.output[0], scale, bounds))
+            draft.rescaled(draft.in_any_type(producer.input[0]), Int16Result(node.output[0], scale, bounds))
             return
-        maker = inner
+        producer = inner
     result = Int16Result(node.output[0], scale, bounds)
-    if maker.op_type == "DequantizeLinear":
+    if producer.op_type == "DequantizeLinear":
         draft.rescaled(draft.in_any_type(node.input[0]), result)
         return
-    replace = INT16_OPERATORS.get(maker.op_type)
-    if replace is None or maker.domain not in ONNX_DOMAINS or len(maker.output) != 1:
+    replace = INT16_OPERATORS.get(producer.op_type)
+    if replace is None or producer.domain not in ONNX_DOMAINS or len(producer.output) != 1:
         raise UnfitError
-    draft.label = maker.name
-    replace(draft, maker, result)
+    draft.label = producer.name
+    replace(draft, producer, result)
 
 
 def _clipped(draft: QdqDraft, node: NodeProto, scale: float) -> Bounds:

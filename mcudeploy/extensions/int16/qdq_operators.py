@@ -101,7 +101,7 @@ def _gemm(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
 
 def _matmul(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     """Translate a product by constant weights, or of two activations."""
-    source, other = draft.integers(node.input[0]), draft.maker(node.input[1])
+    source, other = draft.integers(node.input[0]), draft.producer(node.input[1])
     if other is not None and draft.is_constant(other.input[0]):
         weights = draft.weights(node.input[1])
         if weights.stored.ndim != 2:

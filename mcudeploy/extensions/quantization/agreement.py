@@ -202,7 +202,7 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
         for node in model.graph.node
         if node.op_type == "QuantizeLinear" and node.output[0] in stored
     }
-    makers = {name: node for node in model.graph.node for name in node.output}
+    producers = {name: node for node in model.graph.node for name in node.output}
     read_by = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "QuantizeLinear"}
     origins = {
         node.output[0]: read_by[node.input[0]]
@@ -210,7 +210,7 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
         if node.op_type == "DequantizeLinear" and node.input[0] in read_by
     }
     names = {source: _before(source, origins).removesuffix(SUFFIX) for source in real}
-    tensors = {source: name for source, name in names.items() if source in makers and name in known}
+    tensors = {source: name for source, name in names.items() if source in producers and name in known}
     if not tensors:
         return []
     noises = {source: Noise() for source in real}
@@ -222,9 +222,9 @@ def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Samp
             noise.add(wanted[names[source]], got[real[source]])
     listed = []
     for source in tensors:
-        node = makers[source]
+        node = producers[source]
         if node.op_type in ("Clip", "Relu"):  # the result of the operator before it
-            before = makers.get(node.input[0], node)
+            before = producers.get(node.input[0], node)
             node = node if before.op_type == "DequantizeLinear" else before
         if node.op_type in MOVERS or source in origins:  # a conversion
             continue

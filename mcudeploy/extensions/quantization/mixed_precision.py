@@ -58,12 +58,12 @@ class Network:
         sizes = []
         least = sum(self.int8_cycles.values()) or 1.0
         for value in self.values:
-            is_wide = model.new_bool_var(value.name) if value.maker is None else wide[value.maker]
+            is_wide = model.new_bool_var(value.name) if value.producer is None else wide[value.producer]
             differs = model.new_bool_var(value.name)
             for name in budgets:
                 noise[name].append(_share(value.noise[name], budgets[name]) * (1 - is_wide))
             for reader in value.readers:
-                if value.maker is None:  # in int16 only if all read that
+                if value.producer is None:  # in int16 only if all read that
                     model.add_implication(is_wide, wide[reader])
                 narrowed = model.new_bool_var(value.name)
                 model.add_bool_or(differs, is_wide, ~wide[reader])
@@ -119,11 +119,11 @@ def _share(noise: float, budget: float) -> int:
 
 def layers_of(graph: GraphProto) -> dict[str, int]:
     """The layer of each node by name: the place of the node whose result it bounds or moves, else its own."""
-    makers = {name: node for node in graph.node for name in node.output}
+    producers = {name: node for node in graph.node for name in node.output}
     readers = Counter(name for node in graph.node for name in node.input)
     layer: dict[str, int] = {}
     for place, node in enumerate(graph.node):
-        before = makers.get(node.input[0]) if node.input else None
+        before = producers.get(node.input[0]) if node.input else None
         bounds = node.op_type in ("Clip", "Relu") and readers[node.input[0]] == 1
         follows = before is not None and (node.op_type in MOVERS or (bounds and before.op_type in BOUNDED))
         layer[node.name] = layer[before.name] if before is not None and follows else place

@@ -28,7 +28,7 @@ class ModelWalk:
     def __init__(self, model: ModelProto, path: Path, samples: Iterable[Sample]) -> None:
         self._model, self._path = model, path
         self._known: list[dict[str, Array]] = [dict(sample) for sample in samples]
-        self._makers = {name: node for node in model.graph.node for name in node.output if name}
+        self._producers = {name: node for node in model.graph.node for name in node.output if name}
         varying = {it.name for it in model.graph.input}
         self._left: dict[str, NodeProto] = {}  # by their first results
         for node in model.graph.node:
@@ -60,7 +60,7 @@ class ModelWalk:
         needed, names = set(), [name]
         while names:
             current = names.pop()
-            node = None if current in self._known[0] else self._makers.get(current)
+            node = None if current in self._known[0] else self._producers.get(current)
             if node is not None and node.output[0] not in needed:
                 needed.add(node.output[0])
                 names += names_read(node)

@@ -341,18 +341,19 @@ def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, An
 
 def _join_activations(model: ModelProto) -> None:
     """Remove the pairs between an operator and its Relu or Clip, which bound its result in one step."""
-    makers = {name: node for node in model.graph.node for name in node.output}
+    producers = {name: node for node in model.graph.node for name in node.output}
     readers = Counter(name for node in model.graph.node for name in node.input)
     readers.update(it.name for it in model.graph.output)
     for node in model.graph.node:
         if node.op_type not in ("Clip", "Relu"):
             continue
-        restored = makers.get(node.input[0])
-        stored = None if restored is None or len(restored.input) < 2 else makers.get(restored.input[0])
+        restored = producers.get(node.input[0])
+        stored = None if restored is None or len(restored.input) < 2 else producers.get(restored.input[0])
         if restored is None or stored is None or stored.op_type != "QuantizeLinear":
             continue
-        maker, passed = makers.get(stored.input[0]), (stored.input[0], stored.output[0], restored.output[0])
-        if maker is not None and maker.op_type in BOUNDED and all(readers[name] == 1 for name in passed):
+        producer = producers.get(stored.input[0])
+        passed = stored.input[0], stored.output[0], restored.output[0]
+        if producer is not None and producer.op_type in BOUNDED and all(readers[it] == 1 for it in passed):
             node.input[0] = stored.input[0]
             model.graph.node.remove(stored)
             model.graph.node.remove(restored)

@@ -28,14 +28,14 @@ _SATURATING = ("LogSoftmax", "Sigmoid", "Softmax")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A value that layer `maker` computes, None for an input, and layers `readers` read.
+    """A value that layer `producer` computes, None for an input, and layers `readers` read.
 
     `noise`: by int8 for all readers, and `by_reader` for one alone. `steps`: the places of the first and the
     last node with it. `range`: that of its int8 values.
     """
 
     name: str
-    maker: int | None
+    producer: int | None
     readers: tuple[int, ...]
     noise: Powers
     by_reader: Mapping[int, Powers]
@@ -78,8 +78,8 @@ class NoiseMeter:
     def __init__(self, prepared: ModelProto, samples: Sequence[Sample], path: Path) -> None:
         self.prepared, self.path, self._samples = prepared, path, samples
         self._outputs = [it.name for it in prepared.graph.output]
-        makers = {name: node for node in prepared.graph.node for name in node.output}
-        ends = [makers[name] for name in self._outputs if name in makers]
+        producers = {name: node for node in prepared.graph.node for name in node.output}
+        ends = [producers[name] for name in self._outputs if name in producers]
         self._ends = {f"before {it.name}": it.name for it in ends if it.op_type in _SATURATING}
         self._wanted = list(self._run(prepared))
         self._known: dict[tuple[str, bytes, bytes], Agreement] = {}
@@ -136,18 +136,18 @@ class NoiseMeter:
 
     def _value(self, name: str, layer: Mapping[str, int], grid: Grid, in_range: Range) -> Value:
         graph = self.prepared.graph
-        maker = next((node for node in graph.node if name in node.output), None)
-        own_layer = None if maker is None else layer[maker.name]
+        producer = next((node for node in graph.node if name in node.output), None)
+        own_layer = None if producer is None else layer[producer.name]
         readers = sorted({layer[it.name] for it in graph.node if name in it.input} - {own_layer})
         noise = _powers(self._alone(name, grid))
         by_reader = dict.fromkeys(readers, noise)
         for reader in readers if len(readers) > 1 else ():
             nodes = [node for node, its_layer in layer.items() if its_layer == reader]
             by_reader[reader] = _powers(self.agreement(_with_pair(self.prepared, name, grid, nodes)))
-        if maker is not None and maker.op_type in MOVERS:  # its input has the same scale
+        if producer is not None and producer.op_type in MOVERS:  # its input has the same scale
             noise = dict.fromkeys(noise, 0.0)
         places = [at for at, node in enumerate(graph.node) if name in (*node.input, *node.output)]
-        steps = (0 if maker is None else places[0], places[-1])
+        steps = (0 if producer is None else places[0], places[-1])
         infos = (*graph.value_info, *graph.input, *graph.output)
         elements = next((prod(sizes_of(it)) for it in infos if it.name == name), 1)
         return Value(name, own_layer, tuple(readers), noise, by_reader, elements, steps, in_range)
@@ -155,12 +155,12 @@ class NoiseMeter:
     def noise_of_weights(self, narrow: ModelProto, name: str) -> Powers:
         """The noise of one node with the weights and the bias that it has in a quantised model."""
         result, constants = copy_of(self.prepared), constants_of(narrow.graph)
-        makers = {it.output[0]: it for it in narrow.graph.node if it.op_type == "DequantizeLinear"}
+        producers = {it.output[0]: it for it in narrow.graph.node if it.op_type == "DequantizeLinear"}
         own = next(it for it in result.graph.node if it.name == name)
         other = next(it for it in narrow.graph.node if it.name == name)
         pairs = []
         for at, read in enumerate(other.input[1:], 1):
-            pairs.append(copy_of(makers[read]))
+            pairs.append(copy_of(producers[read]))
             pairs[-1].output[0] = own.input[at] = f"{read}/stored"
             result.graph.initializer.extend(constants[it] for it in pairs[-1].input)
         refill(result.graph.node, [*pairs, *result.graph.node])

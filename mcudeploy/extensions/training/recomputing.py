@@ -43,13 +43,13 @@ class KeptTensors:
 
     def image(self, tensor: str) -> str:
         """Return the image of a tensor, after the operators that recompute it."""
-        makers = {operator.output: operator for operator in self.operators}
+        producers = {operator.output: operator for operator in self.operators}
         needed, pending = set[str](), [tensor]
         while pending:
             name = pending.pop()
-            if name in makers and not self._is_there(name) and name not in needed:
+            if name in producers and not self._is_there(name) and name not in needed:
                 needed.add(name)
-                pending += makers[name].inputs
+                pending += producers[name].inputs
         images = self.forward.images
         self.forward.images = images | self.again
         self.forward.compute([operator for operator in self.operators if operator.output in needed])

@@ -225,10 +225,10 @@ def _without_softmax(graph: Graph, output: GraphIO) -> tuple[tuple[Operator, ...
     """The operators before a softmax over the channels that makes the output, or its real values, and this
     softmax, if there is one.
     """
-    makers = {operator.output: operator for operator in graph.operators}
-    last, after = makers.get(output.tensor), None
+    producers = {operator.output: operator for operator in graph.operators}
+    last, after = producers.get(output.tensor), None
     if last is not None and isinstance(last.op, Dequantize):
-        last, after = makers.get(last.inputs[0]), last
+        last, after = producers.get(last.inputs[0]), last
     if last is None or not isinstance(last.op, Softmax) or last.op.axis != 2:
         return graph.operators, None
     return tuple(it for it in graph.operators if it not in (last, after)), last

@@ -54,11 +54,11 @@ def _owner(builder: Builder, tensor: str) -> str:
 
 def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
     """Return the outputs; copy the first one if all are views of inputs: a program has at least one step."""
-    makers = {operator.output: operator for operator in builder.operators}
+    producers = {operator.output: operator for operator in builder.operators}
 
     def computed(tensor: str) -> bool:
-        maker = makers.get(tensor)
-        return maker is not None and (not maker.op.is_view or computed(maker.inputs[0]))
+        producer = producers.get(tensor)
+        return producer is not None and (not producer.op.is_view or computed(producer.inputs[0]))
 
     if not outputs or any(computed(io.tensor) for io in outputs):
         return outputs

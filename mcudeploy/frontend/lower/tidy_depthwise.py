@@ -110,8 +110,8 @@ def _whole(graph: Graph, concat: Operator, parts: list[_Part]) -> Operator | Non
         if name != "weights"
     }
     constants["weights"] = np.concatenate([_filled(part, rows, step) for part in parts])
-    makers = (*(part.operator for part in parts), concat)
-    nodes = dict.fromkeys(node for maker in makers for node in maker.onnx_nodes)
+    producers = (*(part.operator for part in parts), concat)
+    nodes = dict.fromkeys(node for producer in producers for node in producer.onnx_nodes)
     return Operator(first.operator.name, op, (source.name,), concat.output, constants, tuple(nodes))
 
 

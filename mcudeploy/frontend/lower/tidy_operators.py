@@ -113,13 +113,13 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
     """Replace a slice of the last state if nothing else reads the steps; return the outputs."""
     reads = Counter(name for operator in builder.operators for name in operator.inputs)
     reads.update(io.tensor for io in outputs)
-    makers = {operator.output: operator for operator in builder.operators}
+    producers = {operator.output: operator for operator in builder.operators}
     slices: dict[str, str] = {}
     alone: dict[str, OperatorDef] = {}
     for operator in builder.operators:
         source = operator.inputs[0]
-        if isinstance(operator.op, Slice) and reads[source] == 1 and source in makers:
-            op = _last_state(operator.op, makers[source], builder)
+        if isinstance(operator.op, Slice) and reads[source] == 1 and source in producers:
+            op = _last_state(operator.op, producers[source], builder)
             if op is not None:
                 slices[operator.output], alone[source] = source, op
     operators: list[Operator] = []
@@ -153,13 +153,13 @@ def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tup
     It takes the results of those that it does not depend on as further inputs, which it does not use. States
     that depend on each other need this: without it, an order may replace one before the other is computed.
     """
-    makers = {operator.output: operator for operator in operators}
+    producers = {operator.output: operator for operator in operators}
     before = {following: present for state in states for present, following in pairwise(state.chain)}
     result = []
     for operator in operators:
         state = before.get(operator.output, operator.output)
         if state in operator.inputs:
-            needed = set(_ancestors(makers, operator))
+            needed = set(_ancestors(producers, operator))
             names = _views(operators, state)
             others = [
                 it.output
@@ -173,13 +173,13 @@ def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tup
 
 def _in_order(operators: Sequence[Operator]) -> tuple[Operator, ...]:
     """Sort the operators topologically; keep the present order otherwise."""
-    makers = {operator.output: operator for operator in operators}
+    producers = {operator.output: operator for operator in operators}
     ordered = dict[str, Operator]()
     for operator in operators:
         waiting = [operator]
         while waiting:
             last = waiting[-1]
-            needed = [makers[name] for name in last.inputs if name in makers and name not in ordered]
+            needed = [producers[name] for name in last.inputs if name in producers and name not in ordered]
             if needed and len(waiting) <= len(operators):  # more wait only if they depend on each other
                 waiting.append(needed[0])
             else:
@@ -196,7 +196,7 @@ def _views(operators: Sequence[Operator], tensor: str) -> set[str]:
     return names
 
 
-def _ancestors(makers: dict[str, Operator], operator: Operator) -> Iterator[str]:
+def _ancestors(producers: dict[str, Operator], operator: Operator) -> Iterator[str]:
     """The tensors that an operator depends on."""
     pending, seen = list(operator.inputs), set[str]()
     while pending:
@@ -204,4 +204,4 @@ def _ancestors(makers: dict[str, Operator], operator: Operator) -> Iterator[str]
         if name not in seen:
             seen.add(name)
             yield name
-            pending += makers[name].inputs if name in makers else ()
+            pending += producers[name].inputs if name in producers else ()

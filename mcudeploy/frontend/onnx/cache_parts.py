@@ -35,8 +35,8 @@ def parts_of(
 ) -> list[tuple[ValueInfoProto, str]]:
     """The parts of the cache `value` as pairs of a value that is read and of the one that replaces it.
 
-    The nodes that take the cache apart go, so that the values which are read have no maker any more. Returns
-    the cache and `output` alone, without a change, if the cache is not taken apart.
+    The nodes that take the cache apart go, so that the values which are read have no producer any more.
+    Returns the cache and `output` alone, without a change, if the cache is not taken apart.
     """
     whole = [(value, output)]
     if not 0 < prod(sizes_of(value)) <= _MOST_ELEMENTS:
@@ -69,7 +69,7 @@ class _Origins:
         self._graph, self._opset = proto.graph, opset_of(proto)
         self._known = {name: it for name, it in known.items() if it.type.tensor_type.HasField("shape")}
         self._output, self.size = output, prod(sizes_of(value))
-        self._makers = {it: node for node in self._graph.node for it in node.output if it}
+        self._producers = {it: node for node in self._graph.node for it in node.output if it}
         self._constants = {
             name: numpy_helper.to_array(it)
             for name, it in constants_of(self._graph).items()
@@ -133,7 +133,7 @@ class _Origins:
         """The codes of a value that enters the cache: those of its parts if it only joins these."""
         if name in self.codes:
             return self.codes[name]
-        node = self._makers.get(name)
+        node = self._producers.get(name)
         if node is None or name not in self._known:
             return None
         joined = node.op_type == "Concat" and self.codes.keys().isdisjoint(node.input)

@@ -68,7 +68,7 @@ class _DynamicProducts:
 
     def __init__(self, graph: GraphProto) -> None:
         self.shapes = {tensor.name: tuple(tensor.dims) for tensor in graph.initializer}
-        self.makers = {name: node for node in graph.node for name in node.output if name}
+        self.producers = {name: node for node in graph.node for name in node.output if name}
         self.readers: dict[str, list[NodeProto]] = {}
         for node in graph.node:
             for name in node.input:
@@ -87,7 +87,7 @@ class _DynamicProducts:
 
     def _product(self, node: NodeProto) -> list[NodeProto]:
         """A product, if it is cast and multiplied by the scales of both operands."""
-        source = self.makers.get(node.input[0])
+        source = self.producers.get(node.input[0])
         cast = self._reader(node.output[0], "Cast")
         scaled = None if cast is None else self._reader(cast.output[0], "Mul")
         if source is None or source.op_type != "DynamicQuantizeLinear" or cast is None or scaled is None:
@@ -130,7 +130,7 @@ class _DynamicProducts:
     def _weight_scale(self, scaled: NodeProto, product: str, source_scale: str) -> str | None:
         """The constant that multiplies the scale of the activation and then the product."""
         for name in scaled.input:
-            both = self.makers.get(name)
+            both = self.producers.get(name)
             if name != product and both is not None and both.op_type == "Mul" and source_scale in both.input:
                 return next((it for it in both.input if it != source_scale and it in self.shapes), None)
         return None

@@ -54,10 +54,10 @@ def _ordered(nodes: list[NodeProto]) -> list[NodeProto] | None:
 
     None if they are in order already, form a cycle, or write a value twice.
     """
-    makers = {name: number for number, node in enumerate(nodes) for name in node.output if name}
-    if len(makers) != sum(bool(name) for node in nodes for name in node.output):
+    producers = {name: number for number, node in enumerate(nodes) for name in node.output if name}
+    if len(producers) != sum(bool(name) for node in nodes for name in node.output):
         return None
-    before = [{makers[name] for name in _read(node) if name in makers} for node in nodes]
+    before = [{producers[name] for name in _read(node) if name in producers} for node in nodes]
     if all(number > max(others, default=-1) for number, others in enumerate(before)):
         return None
     ordered = topological_order(dict(enumerate(before)))

@@ -235,8 +235,8 @@ def _queued(
     """Add the state as one tensor that newest rows enter, if it is the last rows of Concat(state, rows)."""
     name, kind, sizes = value.name, value.type.tensor_type.elem_type, sizes_of(value)
     readers = [node for inner in graphs_of(graph) for node in inner.node if name in node.input]
-    makers = {result: node for node in graph.node for result in node.output}
-    tail = makers.get(output)
+    producers = {result: node for node in graph.node for result in node.output}
+    tail = producers.get(output)
     if len(readers) != 1 or tail is None or tail.op_type != "Slice" or tail.domain:
         return None
     joined = readers[0]

@@ -41,9 +41,9 @@ def walk_depth_first(graph: GraphProto, fixed_names: Collection[str] = ()) -> No
 
     The walk takes the last operand first: in cells of many branches the search then ends with smaller arenas.
     """
-    makers = {name: node for node in graph.node for name in node.output if name}
+    producers = {name: node for node in graph.node for name in node.output if name}
     ends = [*(value.name for value in graph.output), *fixed_names]
-    waiting = [(makers[name], False) for name in reversed(ends) if name in makers]
+    waiting = [(producers[name], False) for name in reversed(ends) if name in producers]
     ordered = dict[int, NodeProto]()
     while waiting:
         node, entered = waiting.pop()
@@ -54,7 +54,7 @@ def walk_depth_first(graph: GraphProto, fixed_names: Collection[str] = ()) -> No
             continue
         inside = sorted({name for inner in graphs_in(node) for name in _read(inner)})
         waiting.append((node, True))
-        waiting += [(makers[name], False) for name in (*inside, *node.input) if name in makers]
+        waiting += [(producers[name], False) for name in (*inside, *node.input) if name in producers]
     others = [node for node in graph.node if id(node) not in ordered]
     refill(graph.node, [*ordered.values(), *others])
 

@@ -182,13 +182,13 @@ def unused_name(graph: GraphProto, wish: str) -> str:
 
 def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]:
     """The nodes that these values depend on, in their present order, which may be invalid."""
-    makers: dict[str, list[NodeProto]] = {}
+    producers: dict[str, list[NodeProto]] = {}
     for node in nodes:
         for name in node.output:
-            makers.setdefault(name, []).append(node)
+            producers.setdefault(name, []).append(node)
     waiting, seen, living = list(values), set(values), set()
     while waiting:
-        for node in makers.get(waiting.pop(), ()):
+        for node in producers.get(waiting.pop(), ()):
             living.add(id(node))
             further = [name for name in node.input if name not in seen]
             seen.update(further)

@@ -206,12 +206,12 @@ def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str]
 
 def _is_last(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> bool:
     """Whether a value consists of last states alone."""
-    makers = {result: node for node in graph.node for result in node.output if result}
+    producers = {result: node for node in graph.node for result in node.output if result}
     constants = {tensor.name for tensor in graph.initializer}
     waiting, reached = [name], False
     while waiting:
         current = waiting.pop()
-        node = makers.get(current)
+        node = producers.get(current)
         if node is not None and node in nodes and list(node.output).index(current) >= _FIRST_OUTPUT:
             reached = True
         elif node is not None and (node.op_type in _MOVES or node.op_type == "Constant"):

@@ -109,7 +109,7 @@ class _Search:
         self._known = {name: it for name, it in known.items() if it.type.tensor_type.HasField("shape")}
         for name, tensor in self._constants.items():
             self._known[name] = helper.make_tensor_value_info(name, tensor.data_type, tensor.dims)
-        self._makers = {result: node for node in graph.node for result in node.output if result}
+        self._producers = {result: node for node in graph.node for result in node.output if result}
 
     def write_of(self, cache: str, output: str) -> _Write | None:
         """The write whose result, its axes in order, is `output`; None if there is none."""
@@ -154,7 +154,7 @@ class _Search:
         """The positions that indices repeat along all axes but one."""
         rank, count = len(self._sizes(indices)), self._sizes(indices)[axis]
         while prod(self._sizes(indices)) != count:
-            node = self._makers.get(indices)
+            node = self._producers.get(indices)
             if node is None or node.op_type not in ("Expand", "Identity", "Tile"):
                 return None
             sizes = self._sizes(node.input[0])
@@ -173,17 +173,17 @@ class _Search:
     def _through_transposes(self, name: str) -> tuple[NodeProto | None, tuple[int, ...]]:
         """The node that makes a value, before Transposes of it, and their common order of axes."""
         source, perm = self._from_transposes(name)
-        return self._makers.get(source), perm
+        return self._producers.get(source), perm
 
     def _from_transposes(self, name: str) -> tuple[str, tuple[int, ...]]:
         """The value from which Transposes make another, and their common order of axes."""
         perm = tuple(range(len(self._sizes(name))))
-        node = self._makers.get(name)
+        node = self._producers.get(name)
         while node is not None and node.op_type == "Transpose" and node.domain in ONNX_DOMAINS:
             own = attribute_of(node, "perm", list(reversed(range(len(perm)))))
             if len(own) != len(perm):
                 break
             perm = tuple(own[axis] for axis in perm)
             name = node.input[0]
-            node = self._makers.get(name)
+            node = self._producers.get(name)
         return name, perm

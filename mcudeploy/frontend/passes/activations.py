@@ -43,7 +43,7 @@ class _Products:
 
     def __init__(self, model: OnnxModel) -> None:
         self._model = model
-        self._makers, self._readers = model.producers(), model.consumers()
+        self._producers, self._readers = model.producers(), model.consumers()
         self._outputs = {info.name for info in model.outputs}
 
     def function(self, gate: Node) -> Node | None:
@@ -71,14 +71,14 @@ class _Products:
         level = [name]
         for _ in range(_DEEPEST):
             yield from level
-            makers = [self._makers[it] for it in level if it in self._makers]
-            level = list(dict.fromkeys(it for node in makers if _computes(node) for it in node.inputs))
+            producers = [self._producers[it] for it in level if it in self._producers]
+            level = list(dict.fromkeys(it for node in producers if _computes(node) for it in node.inputs))
 
     def _polynomial(self, name: str, x: str, depth: int = _DEEPEST) -> _Polynomial | None:
         """A value as a polynomial of `x`; None if it is not one."""
         if name == x:
             return np.array([1.0, 0.0])
-        constant, node = self._model.constants.get(name), self._makers.get(name)
+        constant, node = self._model.constants.get(name), self._producers.get(name)
         if constant is not None:
             return constant.value.astype(float).reshape(-1) if constant.value.size == 1 else None
         if node is None or not depth or not _computes(node):
@@ -128,7 +128,7 @@ class _Products:
 
     def _is_table(self, name: str) -> bool:
         """Whether a value is stored in 8 bits, so that a table can compute any function of it."""
-        return name in self._makers and self._makers[name].op == "DequantizeLinear"
+        return name in self._producers and self._producers[name].op == "DequantizeLinear"
 
     def _shape(self, name: str) -> tuple[int, ...] | None:
         return self._model.infos[name].shape if name in self._model.infos else None

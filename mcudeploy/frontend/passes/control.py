@@ -97,7 +97,7 @@ class _Flat:
         self.constants: list[TensorProto] = []
         self.notes: list[str] = []
         self._folder = folder
-        self._makers: dict[str, NodeProto] = {}  # of what was not computed yet
+        self._producers: dict[str, NodeProto] = {}  # of what was not computed yet
         self._entered: set[str] = set()
         self._spent = self._bytes = 0
         self._kept: dict[tuple[str, str], str] = {}
@@ -114,8 +114,8 @@ class _Flat:
         """
         waiting = [name]
         while waiting:
-            node = self._makers.get(waiting[-1])
-            before = [] if node is None else [each for each in node.input if each in self._makers]
+            node = self._producers.get(waiting[-1])
+            before = [] if node is None else [each for each in node.input if each in self._producers]
             if node is not None and before and waiting[-1] not in self._entered:
                 self._entered.add(waiting[-1])
                 waiting += before
@@ -123,7 +123,7 @@ class _Flat:
             waiting.pop()
             if node is not None:
                 for each in node.output:
-                    self._makers.pop(each, None)
+                    self._producers.pop(each, None)
                 self._compute(node)
 
     def _compute(self, node: NodeProto) -> None:
@@ -184,7 +184,7 @@ class _Flat:
     def take(self, node: NodeProto) -> None:
         """Add a node unchanged."""
         self.nodes.append(node)
-        self._makers.update((name, node) for name in node.output if name)
+        self._producers.update((name, node) for name in node.output if name)
 
     def _make(
         self, call: SubgraphCall, op: str, inputs: Sequence[str], output: str = "", **attributes: Any

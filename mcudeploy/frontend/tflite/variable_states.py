@@ -136,11 +136,11 @@ def queue_of(contents: Contents, variable: Variable) -> dict[int, Translation] |
     if keeps_all:
         is_kept = tail == whole and _is_tail(contents, older, read.outputs[0], queue.moved)
         return {older.index: nothing, joined.index: queue.translate} if is_kept else None
-    maker = next((it for it in contents.operators if tail in it.outputs), None)
-    if maker is None or not _is_tail(contents, maker, whole, queue.moved):
+    producer = next((it for it in contents.operators if tail in it.outputs), None)
+    if producer is None or not _is_tail(contents, producer, whole, queue.moved):
         return None
     unread = _readers(contents, tail) == [assigned] and tail not in contents.outputs
-    return {joined.index: queue.translate, **({maker.index: nothing} if unread else {})}
+    return {joined.index: queue.translate, **({producer.index: nothing} if unread else {})}
 
 
 @dataclass(frozen=True, slots=True)

@@ -322,7 +322,7 @@ class Writer:
         self._journal.append(self.functions.pop)
         return name
 
-    def maker(self, tensor: TfliteTensor) -> TfliteOperator | None:
+    def producer(self, tensor: TfliteTensor) -> TfliteOperator | None:
         """The operator that makes a tensor."""
         return next((it for it in self._contents.operators if tensor.index in it.outputs), None)
 

@@ -18,12 +18,12 @@ class Meeting:
     copiers: Mapping[str, str]
 
 
-def meet(board: Board, tensor: str, maker: str, readers: Iterable[str]) -> Meeting:
+def meet(board: Board, tensor: str, producer: str, readers: Iterable[str]) -> Meeting:
     """Return how a tensor gets from the unit that writes it to those that read it: in one memory if possible.
 
     Raises FitError if no unit reaches memories of both sides.
     """
-    units, far = [maker], list[str]()
+    units, far = [producer], list[str]()
     for unit in dict.fromkeys(readers):
         if unit not in units:
             (units if common(board, [*units, unit]) else far).append(unit)

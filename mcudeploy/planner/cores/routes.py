@@ -79,7 +79,7 @@ class _TensorReader:
 class _TensorRoute:
     """The producer of a tensor, and the memories in which it may lie."""
 
-    maker: str
+    producer: str
     memories: tuple[str, ...]
 
 
@@ -136,17 +136,17 @@ class _Rewrite:
             readers[roots[io.tensor]].append(_TensorReader(_APPLICATION, io.tensor, self._assignment.first))
         return readers
 
-    def _cross(self, tensor: str, maker: str, readers: Sequence[_TensorReader]) -> None:
+    def _cross(self, tensor: str, producer: str, readers: Sequence[_TensorReader]) -> None:
         """Add the steps between the producer of a tensor and its readers."""
-        meeting = meet(self._board, tensor, maker, [reader.unit for reader in readers])
-        way = _TensorRoute(maker, meeting.memories)
+        meeting = meet(self._board, tensor, producer, [reader.unit for reader in readers])
+        way = _TensorRoute(producer, meeting.memories)
         shared = len(meeting.units) > 1
         fed = tensor not in self._producers  # its rows share lines, as in the application's array
-        wary = meeting.units if fed else [maker]
+        wary = meeting.units if fed else [producer]
         if shared and any(is_cached(self._board, unit, way.memories) for unit in wary):
             raw = self._new_tensor(tensor, "raw")
             self._makes[tensor] = raw
-            self._add(Clean(), raw, tensor, maker, self._position(tensor))
+            self._add(Clean(), raw, tensor, producer, self._position(tensor))
         for reader in readers:
             copier = meeting.copiers.get(reader.unit)
             if copier is None:
@@ -158,7 +158,7 @@ class _Rewrite:
 
     def _seen(self, name: str, unit: str, way: _TensorRoute) -> str:
         """Return the tensor that a unit reads in place of one that lies in its reach."""
-        if unit == way.maker or not is_cached(self._board, unit, way.memories):
+        if unit == way.producer or not is_cached(self._board, unit, way.memories):
             return name
         if (name, unit) not in self._known:
             self._known[name, unit] = self._new_tensor(name, unit)

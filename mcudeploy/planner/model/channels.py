@@ -26,12 +26,12 @@ _MOST_ROWS = 64
 class Vector:
     """Vectors of equal length, linked by elementwise operators, as rows of `channels`.
 
-    `makers` and `readers` are positions of the operators at both ends. `gain_bytes` is the memory that the
+    `producers` and `readers` are positions of the operators at both ends. `gain_bytes` is the memory that the
     layers around it save if it is written and read row by row.
     """
 
     tensors: frozenset[str]
-    makers: frozenset[int]
+    producers: frozenset[int]
     readers: frozenset[int]
     rows: int
     channels: int
@@ -65,14 +65,14 @@ def channels_as_rows(graph: Graph) -> Graph:
 
 def choose(graph: Graph) -> tuple[Vector, ...]:
     """Return the vectors that become rows, the largest gain first."""
-    vectors = sorted(_vectors(graph), key=lambda one: (-one.gain_bytes, min(one.makers)))
+    vectors = sorted(_vectors(graph), key=lambda one: (-one.gain_bytes, min(one.producers)))
     chosen: list[Vector] = []
     making: set[int] = set()
     taking: set[int] = set()
     for vector in vectors:
-        if vector.gain_bytes > 0 and not (vector.makers & taking or vector.readers & making):
+        if vector.gain_bytes > 0 and not (vector.producers & taking or vector.readers & making):
             chosen.append(vector)
-            making |= vector.makers
+            making |= vector.producers
             taking |= vector.readers
     return tuple(chosen)
 
@@ -87,21 +87,21 @@ def _vectors(graph: Graph) -> Iterator[Vector]:
     """Yield every group of vectors that could become rows, regardless of the gain."""
     ios = {io.tensor for io in graph.outputs}
     ios |= {io.tensor for io in graph.resident_inputs()}
-    producers, readers = graph.producers(), graph.readers()
+    producer_of, readers = graph.producers(), graph.readers()
     for tensors in _linked(graph):
         *pixels, length = graph.tensors[next(iter(tensors))].shape
         channels = row_channels(length)
         if pixels != [1, 1] or channels is None or tensors & ios:
             continue
         inside = {at for at, operator in enumerate(graph.operators) if _links(operator, tensors)}
-        makers = {producers[name] for name in tensors} - inside
+        producers = {producer_of[name] for name in tensors} - inside
         ends = {at for name in tensors for at in readers[name]} - inside
-        others = [graph.operators[at] for at in makers | ends]
+        others = [graph.operators[at] for at in producers | ends]
         whole = [it for it in others if not it.op.is_dense(it, graph.input_tensors(it))]
-        if not ends or makers & ends or any(operator.inputs for operator in whole):
+        if not ends or producers & ends or any(operator.inputs for operator in whole):
             continue
-        gain = _gain(graph, tensors, makers, ends, length // channels)
-        yield Vector(tensors, frozenset(makers), frozenset(ends), length // channels, channels, gain)
+        gain = _gain(graph, tensors, producers, ends, length // channels)
+        yield Vector(tensors, frozenset(producers), frozenset(ends), length // channels, channels, gain)
 
 
 def _linked(graph: Graph) -> Iterable[frozenset[str]]:
@@ -128,9 +128,9 @@ def _links(operator: Operator, tensors: frozenset[str]) -> bool:
     )
 
 
-def _gain(graph: Graph, tensors: frozenset[str], makers: set[int], readers: set[int], rows: int) -> int:
+def _gain(graph: Graph, tensors: frozenset[str], producers: set[int], readers: set[int], rows: int) -> int:
     """Return the saved bytes: the vector's, less one row and the sums; its neighbours' tensors stay."""
-    written_bytes = sum(graph.tensors[graph.operators[at].output].size_bytes for at in makers)
+    written_bytes = sum(graph.tensors[graph.operators[at].output].size_bytes for at in producers)
     vector = max(written_bytes, *(graph.tensors[name].size_bytes for name in tensors))
     sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)
     return vector - vector // rows - sums * SUM_BYTES

@@ -18,7 +18,7 @@ import numpy as np
 
 from mcudeploy.ir.trace import MemoryLink, Trace
 from mcudeploy.planner.offload.passive import Touch
-from mcudeploy.planner.offload.repeats import Makers, Repeats, chain, makers_of, with_steps
+from mcudeploy.planner.offload.repeats import Producers, Repeats, chain, producers_of, with_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ def free_time_policy(
     gaps = _gaps(trace, touches)
     times = {(touch.item, touch.step): touch.cycles for touch in touches}
     load = _loads(trace, gaps)
-    book = _Book(trace, times, link, makers_of(trace) if recompute else None)
+    book = _Book(trace, times, link, producers_of(trace) if recompute else None)
     away: list[Gap] = []
     left = set(gaps)
     while left and load.max(initial=0) > capacity_bytes:
@@ -65,9 +65,9 @@ class _Book:
     """The bookings: the link, the time until which it is free at the back accesses, and repeated steps."""
 
     def __init__(
-        self, trace: Trace, times: dict[tuple[int, int], float], link: MemoryLink, makers: Makers | None
+        self, trace: Trace, times: dict[tuple[int, int], float], link: MemoryLink, producers: Producers | None
     ) -> None:
-        self._trace, self._times, self._link, self._makers = trace, times, link, makers
+        self._trace, self._times, self._link, self._producers = trace, times, link, producers
         self._order = list(range(len(trace.steps)))
         # In order, since bookings of one direction do not overlap.
         self._outs: list[tuple[float, float]] = []
@@ -105,10 +105,10 @@ class _Book:
 
     def _again(self, gap: Gap) -> tuple[float, frozenset[int]]:
         """Return the cycles and steps that recompute an item from what is present at its back access."""
-        if self._makers is None:
+        if self._producers is None:
             return np.inf, frozenset()
         present = frozenset(touch for touch, step in self._times if step >= gap.hi or touch in self._present)
-        steps = chain(self._makers, self._order, present, (gap.item, gap.hi), len(self._order))
+        steps = chain(self._producers, self._order, present, (gap.item, gap.hi), len(self._order))
         if steps is None:
             return np.inf, frozenset()
         return sum(self._trace.steps[step].cycles for step in steps), steps

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from mcudeploy.ir.trace import Trace
-from mcudeploy.planner.offload.repeats import Makers, Repeats, may_repeat
+from mcudeploy.planner.offload.repeats import Producers, Repeats, may_repeat
 
 REACHES = (1, 2, 3, 5, 8, 13, 21, 34, 55)
 """The maximum number of places by which a step is moved."""
@@ -71,9 +71,9 @@ def _parted(order: Sequence[int], lo: int, hi: int, first: set[int]) -> tuple[in
     return (*order[:lo], *front, *(step for step in inside if step not in first), *order[hi:])
 
 
-def stands(makers: Makers, order: Sequence[int], repeats: Repeats) -> bool:
+def stands(producers: Producers, order: Sequence[int], repeats: Repeats) -> bool:
     """Return whether all repeated steps find their inputs in an order."""
     at = [0] * len(order)
     for place, step in enumerate(order):
         at[step] = place
-    return all(may_repeat(makers, at, one, step) for step, steps in repeats.items() for one in steps)
+    return all(may_repeat(producers, at, one, step) for step, steps in repeats.items() for one in steps)

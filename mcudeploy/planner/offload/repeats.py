@@ -16,20 +16,20 @@ Repeats = Mapping[int, frozenset[int]]
 
 
 @dataclass(frozen=True, slots=True)
-class Makers:
+class Producers:
     """The writers in a trace.
 
     By item: its only writer (-1: none or several) if that may run again, and all steps that write it. By
     step: the items it reads, and those of them that another step than their only writer writes.
     """
 
-    maker: tuple[int, ...]
+    producer: tuple[int, ...]
     reads: tuple[tuple[int, ...], ...]
     changing: tuple[tuple[int, ...], ...]
     writers: tuple[tuple[int, ...], ...]
 
 
-def makers_of(trace: Trace) -> Makers:
+def producers_of(trace: Trace) -> Producers:
     """Return the writers; a step may be repeated if it alone writes all its outputs, from other items."""
     writers: list[list[int]] = [[] for _ in trace.items]
     reads = []
@@ -37,16 +37,16 @@ def makers_of(trace: Trace) -> Makers:
         reads.append(tuple(dict.fromkeys(a.item for a in step.accesses if not a.writes)))
         for item in dict.fromkeys(a.item for a in step.accesses if a.writes):
             writers[item].append(place)
-    maker = [-1] * len(trace.items)
+    producer = [-1] * len(trace.items)
     for place, step in enumerate(trace.steps):
         written = {access.item for access in step.accesses if access.writes}
         alone = all(writers[item] == [place] and not trace.items[item].fixed for item in written)
         untouched = not any(trace.items[item].given or trace.items[item].loaded for item in written)
         if step.repeatable and alone and untouched and not written & set(reads[place]):
             for item in written:
-                maker[item] = place
-    changing = (tuple(item for item in read if maker[item] < 0 and writers[item]) for read in reads)
-    return Makers(tuple(maker), tuple(reads), tuple(changing), tuple(map(tuple, writers)))
+                producer[item] = place
+    changing = (tuple(item for item in read if producer[item] < 0 and writers[item]) for read in reads)
+    return Producers(tuple(producer), tuple(reads), tuple(changing), tuple(map(tuple, writers)))
 
 
 def sequence_with(order: Sequence[int], repeats: Repeats) -> tuple[Ints, Ints]:
@@ -76,7 +76,7 @@ def without_step(repeats: Repeats, step: int, one: int) -> Repeats:
 
 
 def chain(
-    makers: Makers, at: Sequence[int], alive: frozenset[int], target: tuple[int, int], depth: int
+    producers: Producers, at: Sequence[int], alive: frozenset[int], target: tuple[int, int], depth: int
 ) -> frozenset[int] | None:
     """Return the steps that rematerialise an item before a step (the `target`); None if that is impossible.
 
@@ -87,23 +87,23 @@ def chain(
     todo = [(target[0], depth)]
     while todo:
         wanted, left = todo.pop()
-        place = makers.maker[wanted]
-        if not may_repeat(makers, at, place, target[1]):
+        place = producers.producer[wanted]
+        if not may_repeat(producers, at, place, target[1]):
             return None
         steps.add(place)
-        for source in makers.reads[place]:
-            again = makers.maker[source]
+        for source in producers.reads[place]:
+            again = producers.producer[source]
             if left and source not in alive and again >= 0 and again not in steps:
                 todo.append((source, left - 1))
     return frozenset(steps)
 
 
-def may_repeat(makers: Makers, at: Sequence[int], one: int, step: int) -> bool:
+def may_repeat(producers: Producers, at: Sequence[int], one: int, step: int) -> bool:
     """Return whether a step may be repeated before another: it ran, and its inputs are unchanged since."""
     if one < 0 or at[one] >= at[step]:
         return False
-    sources = makers.changing[one]
-    return not any(at[one] < at[writer] < at[step] for source in sources for writer in makers.writers[source])
+    writers = (it for source in producers.changing[one] for it in producers.writers[source])
+    return not any(at[one] < at[it] < at[step] for it in writers)
 
 
 def alive_before(run: Outlook, step: int) -> frozenset[int]:

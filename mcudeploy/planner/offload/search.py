@@ -19,7 +19,7 @@ from mcudeploy.planner.offload.repeats import (
     Repeats,
     alive_before,
     chain,
-    makers_of,
+    producers_of,
     sequence_with,
     with_steps,
     without_step,
@@ -58,7 +58,7 @@ class OffloadSearch:
 
     def __init__(self, trace: Trace, table: TraceTable, capacity: int, effort: Effort) -> None:
         self._trace, self._table, self._capacity, self._effort = trace, table, capacity, effort
-        self._makers, self._needs = makers_of(trace), needs_of(trace)
+        self._producers, self._needs = producers_of(trace), needs_of(trace)
         self._price = np.inf
         count = len(table.item)
         order = tuple(range(len(trace.steps)))
@@ -140,7 +140,7 @@ class OffloadSearch:
             for depth in _DEPTHS:
                 if self.is_over():
                     return gained
-                more = chain(self._makers, at, alive, (item, step), depth)
+                more = chain(self._producers, at, alive, (item, step), depth)
                 if more is None or more in tried:
                     break
                 tried.add(more)
@@ -156,7 +156,7 @@ class OffloadSearch:
         next_tight = np.flatnonzero(tight)
         for f in range(int(now.seen.start[-1])):
             item, before = int(table.item[now.seen.entry[f]]), int(now.seen.before[f])
-            if not table.reads[now.seen.entry[f]] or self._makers.maker[item] < 0:
+            if not table.reads[now.seen.entry[f]] or self._producers.producer[item] < 0:
                 continue
             missing = bool(now.choice.missing[f] or now.choice.direct[f])
             if len(next_tight):
@@ -165,7 +165,7 @@ class OffloadSearch:
                 missing = at < len(next_tight) and next_tight[at] < hi
             if missing:
                 step = int(self.best.owner[now.seen.step[f]])
-                cycles = float(table.cycles[self._makers.maker[item]])
+                cycles = float(table.cycles[self._producers.producer[item]])
                 costs[item, step] = cycles / max(1, int(table.size[item]))
         return sorted(costs, key=lambda each: (costs[each], each))
 
@@ -208,7 +208,7 @@ class OffloadSearch:
             for other in dict.fromkeys(moved(order, self._needs, order.index(step))):
                 if self.is_over():
                     return gained
-                fits = other != order and stands(self._makers, other, self.best.repeats)
+                fits = other != order and stands(self._producers, other, self.best.repeats)
                 if fits and self.attempt_sequence(other, self.best.repeats):
                     gained += 1
                     break

@@ -10,7 +10,7 @@ from __future__ import annotations
 from mcudeploy.ir.plan import Schedule
 from mcudeploy.planner.order.depth_first import depth_first
 from mcudeploy.planner.order.order_problem import OrderProblem
-from mcudeploy.planner.order.tiled import makers_of, steps_of
+from mcudeploy.planner.order.tiled import producers_of, steps_of
 from mcudeploy.tiling.blocks import TiledGraph
 
 
@@ -26,7 +26,7 @@ def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Sch
     Of the inputs of a step, the first is computed first, or the last.
     """
     steps = steps_of(tiled)
-    makers = makers_of(tiled, steps)
+    producers = producers_of(tiled, steps)
     needs: dict[int, list[int]] = {}
     for number, step in enumerate(steps):
         needs[number] = before = []
@@ -34,12 +34,12 @@ def reverse_post_order(tiled: TiledGraph, first_input_first: bool = True) -> Sch
             before.append(number - 1)
         ranges = tiled.reads[number]
         for lo, hi in ranges if first_input_first else reversed(ranges):
-            before.extend(maker for maker in makers[lo:hi] if maker is not None)
-        awaited = (makers[block] for block in tiled.awaited(step))
-        before.extend(maker for maker in awaited if maker is not None)
+            before.extend(producer for producer in producers[lo:hi] if producer is not None)
+        awaited = (producers[block] for block in tiled.awaited(step))
+        before.extend(producer for producer in awaited if producer is not None)
     begins: list[int] = []
     for io in tiled.graph.outputs:
         root = tiled.flow.roots[io.tensor]
         base = tiled.first_block[root]
-        begins.extend(maker for maker in makers[base : base + tiled.block_count(root)] if maker is not None)
+        begins.extend(it for it in producers[base : base + tiled.block_count(root)] if it is not None)
     return Schedule(tuple(steps[number] for number in depth_first(begins, needs)), "feasible")

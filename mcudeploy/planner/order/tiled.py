@@ -31,7 +31,7 @@ def problem_of(
                 touched[read].append(number)
     buffers, buffer_of = _block_buffers(tiled, touched)
     return OrderProblem(
-        _before(tiled, steps, makers_of(tiled, steps)),
+        _before(tiled, steps, producers_of(tiled, steps)),
         (*buffers, *_work_buffers(tiled, steps, work)),
         tuple(
             InPlace(number, buffer_of[read], buffer_of[made])
@@ -52,23 +52,23 @@ def steps_of(tiled: TiledGraph) -> list[Step]:
     ]
 
 
-def makers_of(tiled: TiledGraph, steps: Sequence[Step]) -> list[int | None]:
+def producers_of(tiled: TiledGraph, steps: Sequence[Step]) -> list[int | None]:
     """Return, for each block, the number of the step that completes it; None for a graph input."""
-    makers: list[int | None] = [None] * tiled.blocks
+    producers: list[int | None] = [None] * tiled.blocks
     for number, step in enumerate(steps):
-        makers[tiled.written(step.operator, step.block)] = number  # of steps that accumulate, the last
-    return makers
+        producers[tiled.written(step.operator, step.block)] = number  # of steps that accumulate, the last
+    return producers
 
 
 def _before(
-    tiled: TiledGraph, steps: Sequence[Step], maker: Sequence[int | None]
+    tiled: TiledGraph, steps: Sequence[Step], producer: Sequence[int | None]
 ) -> tuple[tuple[int, ...], ...]:
     before = []
     latest: dict[int, int] = {}  # the previous step of each sequential operator
     for number, step in enumerate(steps):
         ranges = tiled.reads[tiled.first_step[step.operator] + step.block]
-        needed = {maker[read] for lo, hi in ranges for read in range(lo, hi)}
-        needed.update(maker[awaited] for awaited in tiled.awaited(step))
+        needed = {producer[read] for lo, hi in ranges for read in range(lo, hi)}
+        needed.update(producer[awaited] for awaited in tiled.awaited(step))
         if tiled.graph.operators[step.operator].is_sequential:
             if step.operator in latest:
                 needed.add(latest[step.operator])

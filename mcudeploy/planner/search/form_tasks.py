@@ -61,18 +61,18 @@ def _order_in(graph: Graph, unsplit: Plan) -> tuple[int, ...]:
     An operator that is a view in the plan follows the operator that it reads.
     """
     order = [step.operator for step in unsplit.schedule.steps]
-    makers = {operator.output: position for position, operator in enumerate(graph.operators)}
+    producers = {operator.output: position for position, operator in enumerate(graph.operators)}
     for position, operator in enumerate(graph.operators):
         if not operator.op.is_view and unsplit.graph.operators[position].op.is_view:
-            maker = makers.get(operator.inputs[0])
-            while maker is not None and maker not in order:
-                maker = makers.get(graph.operators[maker].inputs[0])
-            order.insert(0 if maker is None else order.index(maker) + 1, position)
+            producer = producers.get(operator.inputs[0])
+            while producer is not None and producer not in order:
+                producer = producers.get(graph.operators[producer].inputs[0])
+            order.insert(0 if producer is None else order.index(producer) + 1, position)
     return tuple(order)
 
 
 def _order_with(fused: Graph, plain: Graph, order: Sequence[int]) -> tuple[int, ...]:
     """Return the order of a graph with fused chains: each runs when its last stage would."""
     outputs = {operator.output: position for position, operator in enumerate(fused.operators)}
-    makers = (outputs.get(plain.operators[position].output) for position in order)
-    return tuple(position for position in makers if position is not None)
+    producers = (outputs.get(plain.operators[position].output) for position in order)
+    return tuple(position for position in producers if position is not None)

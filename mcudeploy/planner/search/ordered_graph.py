@@ -112,7 +112,7 @@ class OrderedGraph:
         first = place * self.span
         return range(first, first + size.count(self.rows[place]))
 
-    def maker(self, place: int, size: BlockRows, row: int) -> int:
+    def producer(self, place: int, size: BlockRows, row: int) -> int:
         """Return the step that writes a row."""
         steps = self.steps(place, size)
         return steps[-1] if self.accumulates[place] else steps[size.block_of(row)]
@@ -131,36 +131,36 @@ class OrderedGraph:
             self._reach[key] = ranges
         return self._reach[key]
 
-    def needs(self, place: int, size: BlockRows, makers: tuple[BlockRows | None, ...]) -> Needs:
+    def needs(self, place: int, size: BlockRows, producers: tuple[BlockRows | None, ...]) -> Needs:
         """Return the dependences of an operator's steps.
 
-        `makers`: for each operand the blocks of its producer, None if that is outside the segment.
+        `producers`: for each operand the blocks of its producer, None if that is outside the segment.
         """
-        key = (place, size, makers)
+        key = (place, size, producers)
         if key not in self._needs:
             steps = self.steps(place, size)
             earlier: dict[int, list[int]] = {step: [] for step in steps}
             if self.accumulates[place]:
                 for step in steps[1:]:
                     earlier[step].append(step - 1)
-            for operand, rows in enumerate(makers):
+            for operand, rows in enumerate(producers):
                 if rows is None:
                     continue
                 source = self.sources[place][operand]
                 for step, (lo, hi) in zip(steps, self.reach(place, operand, size), strict=True):
                     if lo < hi:
-                        one, other = self.maker(source, rows, lo), self.maker(source, rows, hi - 1)
+                        one, other = self.producer(source, rows, lo), self.producer(source, rows, hi - 1)
                         earlier[step].extend(range(one, other + 1))
             self._needs[key] = {step: tuple(before) for step, before in earlier.items()}
         return self._needs[key]
 
-    def awaited(self, place: int, makers: tuple[BlockRows | None, ...]) -> tuple[int, ...]:
+    def awaited(self, place: int, producers: tuple[BlockRows | None, ...]) -> tuple[int, ...]:
         """Return the steps that the last step of an operator comes after although it reads no result of
-        theirs; `makers`: as for `needs`.
+        theirs; `producers`: as for `needs`.
         """
         return tuple(
             step
-            for operand, rows in enumerate(makers)
+            for operand, rows in enumerate(producers)
             if rows is not None and self.readings[place][operand].awaited
             for step in self.steps(self.sources[place][operand], rows)
         )

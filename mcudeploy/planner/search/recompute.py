@@ -56,12 +56,12 @@ def recompute(
     """Return the candidate with more repeated steps, if these lower its peak within a latency."""
     base = state.base
     tiled, once = base.tiled, base.schedule.steps
-    makers, once_ticks = _makers(tiled), schedule_ticks(tiled, once, costs)
+    producers, once_ticks = _producers(tiled), schedule_ticks(tiled, once, costs)
 
     def tried(drops: Drops) -> Iterator[Recomputed]:
         """Yield the state with these drops if it keeps the latency."""
         effort.spend(_STEP_UNITS * len(once))
-        steps = _repeated(tiled, once, drops, makers)
+        steps = _repeated(tiled, once, drops, producers)
         ticks = base.ticks + schedule_ticks(tiled, steps, costs) - once_ticks
         if ticks <= most_ticks:
             effort.spend(_PEAK_UNITS * len(steps))
@@ -134,7 +134,7 @@ def _read(tiled: TiledGraph, step: Step) -> Iterator[int]:
         yield from range(lo, hi)
 
 
-def _makers(tiled: TiledGraph) -> dict[int, Step]:
+def _producers(tiled: TiledGraph) -> dict[int, Step]:
     """Return the step that writes each block."""
     return {
         tiled.written(position, block): Step(position, block)
@@ -144,7 +144,7 @@ def _makers(tiled: TiledGraph) -> dict[int, Step]:
 
 
 def _repeated(
-    tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops, makers: Mapping[int, Step]
+    tiled: TiledGraph, steps: tuple[Step, ...], drops: Drops, producers: Mapping[int, Step]
 ) -> tuple[Step, ...]:
     """Return the schedule with the steps that rematerialise dropped blocks before those that read them."""
     blocks = {
@@ -163,7 +163,7 @@ def _repeated(
         for block in _read(tiled, step) if absent else ():
             if block in absent:
                 absent.discard(block)
-                run(makers[block])
+                run(producers[block])
         result.append(step)
         written = tiled.written(step.operator, step.block)
         blocks_written.add(written)

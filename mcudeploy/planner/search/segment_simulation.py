@@ -86,8 +86,8 @@ class _Walker:
     def _needs(self) -> Needs:
         needs: Needs = {}
         for place, size in self._size.items():
-            makers = tuple(self._size.get(source) for source in self._places.sources[place])
-            needs.update(self._places.needs(place, size, makers))
+            producers = tuple(self._size.get(source) for source in self._places.sources[place])
+            needs.update(self._places.needs(place, size, producers))
         return needs
 
     def _awaiting(self, needs: Needs) -> Needs:
@@ -96,8 +96,8 @@ class _Walker:
         for place, size in self._size.items():
             if not self._places.sources[place]:  # an application delivers rows in ascending order
                 result.update((step, (step - 1,)) for step in self._places.steps(place, size)[1:])
-            makers = tuple(self._size.get(source) for source in self._places.sources[place])
-            awaited = self._places.awaited(place, makers)
+            producers = tuple(self._size.get(source) for source in self._places.sources[place])
+            awaited = self._places.awaited(place, producers)
             if awaited:
                 last = self._places.steps(place, size)[-1]
                 result[last] = needs[last] + awaited
@@ -184,7 +184,7 @@ class _Walker:
                 sources.append((source, lo))
                 continue
             rows = self._size[source]
-            dies = self._end[places.maker(source, rows, lo)] == self._time[step]
+            dies = self._end[places.producer(source, rows, lo)] == self._time[step]
             if dies and same_block(places, source, places.written_rows(source, rows), target):
                 return [*sources, (-1, 0)]
         return sources

@@ -184,7 +184,7 @@ def test_numbers_of_tensors_outside_the_file(tmp_path: Path) -> None:
     assert "the inputs of 1 ADD name tensor 7" in fault(f.content([x], [y]), tmp_path)
 
 
-def test_order_and_makers(tmp_path: Path) -> None:
+def test_order_and_producers(tmp_path: Path) -> None:
     f = FlatFile()
     x, a, y = (f.int8(1, 8) for _ in range(3))
     f.operator("ADD", [x, a], y)

@@ -55,8 +55,8 @@ def test_every_operator_has_the_bits_of_tflite_micro(seed: int, tmp_path: Path) 
         ready = np.full(len(inputs), True)
         if number in file.valid:
             ready = wanted[file.outputs.index(file.valid[number])].astype(bool)
-        maker = next(op for op, _, outputs, _ in file.flat.operators if number in outputs)
-        assert np.array_equal(computed[at][ready], wanted[at][ready]), f"output {at} of {maker}"
+        producer = next(op for op, _, outputs, _ in file.flat.operators if number in outputs)
+        assert np.array_equal(computed[at][ready], wanted[at][ready]), f"output {at} of {producer}"
 
 
 @few(2)

@@ -116,7 +116,7 @@ def _lives(graph: WorkGraph, groups: Sequence[Group]) -> list[tuple[int, int, in
     number, count = group_numbers(groups), len(groups)
     lives = []
     for value in graph.values:
-        writer = -1 if value.maker is None else number[value.maker]
+        writer = -1 if value.producer is None else number[value.producer]
         last = count if value.kept else max((number[reader] for reader in value.readers), default=writer)
         lives.append((writer, last, value.size_bytes))
     return lives
@@ -135,7 +135,7 @@ def _loads(graph: WorkGraph, groups: Sequence[Group], work: Sequence[int]) -> tu
     place = {operator: at for at, operator in enumerate(order)}
     change = [0] * (len(order) + 1)
     for value in graph.values:
-        writer = 0 if value.maker is None else place[value.maker]
+        writer = 0 if value.producer is None else place[value.producer]
         last = max((place[reader] for reader in value.readers), default=writer)
         change[writer] += value.size_bytes
         change[len(order) if value.kept else last + 1] -= value.size_bytes
@@ -167,7 +167,7 @@ def _inner(graph: WorkGraph, groups: Sequence[Group]) -> NDArray[np.int64]:
     number, count = group_numbers(groups), len(groups)
     totals = np.zeros((count + 1, count + 1), dtype=np.int64)
     for value in graph.values:
-        if value.maker is not None and value.readers:
-            writer, read = number[value.maker], min(number[reader] for reader in value.readers)
+        if value.producer is not None and value.readers:
+            writer, read = number[value.producer], min(number[reader] for reader in value.readers)
             totals[: writer + 1, read + 1 :] += value.size_bytes
     return totals

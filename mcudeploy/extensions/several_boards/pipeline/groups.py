@@ -105,9 +105,9 @@ def group_edges(graph: WorkGraph, groups: Sequence[Group]) -> tuple[GroupEdge, .
     number = group_numbers(groups)
     weights: dict[tuple[int, int], int] = defaultdict(int)
     for value in graph.values:
-        if value.maker is None:
+        if value.producer is None:
             continue
-        source = number[value.maker]
+        source = number[value.producer]
         for target in {number[reader] for reader in value.readers} - {source}:
             weights[source, target] += value.size_bytes
     return tuple(sorted(GroupEdge(size, source, target) for (source, target), size in weights.items()))

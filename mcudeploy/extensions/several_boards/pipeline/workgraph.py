@@ -11,13 +11,13 @@ from mcudeploy.tiling.dataflow import Dataflow
 class WorkValue:
     """A value that an operator writes and others read.
 
-    `maker` is None for an input of the graph; `kept` marks an output. Operators are indices of
+    `producer` is None for an input of the graph; `kept` marks an output. Operators are indices of
     `WorkGraph.names`.
     """
 
     name: str
     size_bytes: int
-    maker: int | None
+    producer: int | None
     readers: tuple[int, ...]
     kept: bool = False
 
@@ -31,15 +31,15 @@ class WorkGraph:
 
     def __post_init__(self) -> None:
         for value in self.values:
-            if value.maker is not None and any(reader <= value.maker for reader in value.readers):
+            if value.producer is not None and any(reader <= value.producer for reader in value.readers):
                 raise ValueError(f"{value.name} is read before it is made")
 
     def successors(self) -> list[set[int]]:
         """Return the operators that read the values of each operator."""
         readers: list[set[int]] = [set() for _ in self.names]
         for value in self.values:
-            if value.maker is not None:
-                readers[value.maker] |= set(value.readers)
+            if value.producer is not None:
+                readers[value.producer] |= set(value.readers)
         return readers
 
 
@@ -50,18 +50,18 @@ def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
     """
     graph = flow.graph
     positions = tuple(at for at, operator in enumerate(graph.operators) if not operator.op.is_view)
-    makers: dict[str, int] = {}
+    producers: dict[str, int] = {}
     readers: dict[str, set[int]] = {io.tensor: set() for io in graph.resident_inputs()}
     for place, at in enumerate(positions):
         operator = graph.operators[at]
         for name in operator.inputs:
             readers[flow.roots[name]].add(place)
-        makers[operator.output] = place
+        producers[operator.output] = place
         readers[operator.output] = set()
     outputs = {flow.roots[io.tensor] for io in graph.outputs}
     values = tuple(
         WorkValue(
-            name, graph.tensors[name].size_bytes, makers.get(name), tuple(sorted(places)), name in outputs
+            name, graph.tensors[name].size_bytes, producers.get(name), tuple(sorted(places)), name in outputs
         )
         for name, places in readers.items()
     )

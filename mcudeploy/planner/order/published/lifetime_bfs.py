@@ -24,9 +24,9 @@ def lifetime_bfs(problem: OrderProblem) -> tuple[int, ...]:
     weight = [
         buffer.size_bytes * _life(problem, closure, number) for number, buffer in enumerate(problem.buffers)
     ]
-    maker = [min(buffer.touched_by, default=-1) for buffer in problem.buffers]
+    producer = [min(buffer.touched_by, default=-1) for buffer in problem.buffers]
     written = [
-        sum(weight[n] for n in problem.touches[step] if maker[n] == step) for step in range(problem.steps)
+        sum(weight[n] for n in problem.touches[step] if producer[n] == step) for step in range(problem.steps)
     ]
     done = 0
 
