@@ -53,9 +53,9 @@ TYPES = {
     "does not fit 32 bits wraps around; int8 and uint8 without a quantisation are computed with at 8 bits",
     "float16, bfloat16, float64": "stored and computed as float32, inputs and outputs too (`float` in C); "
     "verified against ONNX Runtime in float32, and loosely in the types of the file",
-    "int16 activations with zero points of 0 and int8 weights (16x8)": "computed in integers: convolutions, "
-    "matrix products, sums, products, means over whole images, maxima, ReLU, moves; other operators in "
-    "float32. `quantize --activations int16` makes such files; for `.tflite` see "
+    "int16 activations with zero points of 0 and int8 or int4 weights (16x8)": "computed in integers: "
+    "convolutions, matrix products, sums, products, means over whole images, maxima, ReLU, moves; other "
+    "operators in float32. `quantize --activations int16` makes such files; for `.tflite` see "
     "[16x8](tflite.md#int16-activations)",
     "int16 activations with zero points, uint16 ones; 4 or 2 bits": "float32, rounded and clipped to the "
     "integers of the file: 4 bytes of RAM for each element, no integer kernels",
