@@ -23,7 +23,7 @@ from mcudeploy.device.target import Target
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.plan_options import Options
 from tests import reports
-from tests.networks.onnx_files import build
+from tests.networks.onnx_files import build, node
 from tests.networks.small import classifier, folder_of, images, two_inputs
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -289,6 +289,12 @@ def test_a_weight_that_is_not_a_number_is_named(value: float, said: str, folder:
             f"Gemm 'dense': its constant '{tensor.name}' has {said}, which no integer stands for",
             4,
         )
+
+
+def test_a_model_of_tokens_is_told_the_way_to_four_bits(folder: Path) -> None:
+    x = np.zeros((1, 2), np.int64)
+    Path("t.onnx").write_bytes(build([node("Abs", "x", "y")], {"x": x}, ["y"]).SerializeToString())
+    refused("t.onnx --data d -o q.onnx", "MatMulNBitsQuantizer of ONNX Runtime", 4)
 
 
 def test_wrong_data_are_one_error(folder: Path) -> None:

@@ -22,6 +22,7 @@ from mcudeploy.frontend.reader import read_proto
 from mcudeploy.ir.graph import DType
 
 _INTEGER_OPS = ("QLinear", "QuantizeLinear", "DequantizeLinear", "DynamicQuantize", "QGemm")
+_OF_TOKENS = ". MatMulNBitsQuantizer of ONNX Runtime gives 4 bits to a model of tokens: docs/language.md"
 _INTEGER_ENDS = ("Integer", "IntegerToFloat")
 _CONVERSIONS = frozenset(("QuantizeLinear", "DequantizeLinear"))
 
@@ -65,10 +66,11 @@ def _require_float(model: FloatModel, path: Path) -> None:
         raise ModelError(f"{path.name} has no inputs: there is nothing to calibrate")
     for info in (*model.inputs, *model.outputs):
         if info.dtype != "float32":
+            tokens = _OF_TOKENS if info.dtype in ("int32", "int64") else ""
             raise ModelError(
                 f"{printable(info.name)!r} of the model is {info.dtype}: inputs and outputs of a model to "
                 "quantise are float32. Export it in float32, or end the model before it: "
-                "onnx.utils.extract_model('model.onnx', 'shorter.onnx', INPUTS, OUTPUTS)"
+                f"onnx.utils.extract_model('model.onnx', 'shorter.onnx', INPUTS, OUTPUTS){tokens}"
             )
 
 
