@@ -52,7 +52,7 @@ BUDGETS = {
     "ir": 1019,  # loaded constants and their transfers, remainders, what continues a state, shared arrays
     "mcudeploy": 410,
     "ops": 5894,  # packed weights, also of four bits, rows written into states, windows in lines
-    "planner": 11871,  # constants loaded ahead, bounds over all cuts, searches across forms; int8 caches
+    "planner": 11873,  # loaded constants, bounds over all cuts, forms, int8 caches, Ctrl-C between searches
     "report": 1841,  # loads in pictures, bounds over all cuts; results name their deployment; int8 caches
     "tiling": 555,
     "toolchain": 2421,  # drivers and models of a unit, memories to start, programs of Windows and macOS

@@ -361,11 +361,20 @@ def search_plans(
     rounds = effort.rounds(options.time_limit)
     split = split_plans(tasks, rounds, stored or start, report=report, progress=progress)
     split = with_tighter(split, tasks, effort, progress)
-    bounds = None if split.interrupted else cut_bounds(cut).at_most(unsplit.layout.arena_bytes)
-    return Planned(
+    planned = Planned(
         models, split.plans, unsplit, split.search, costs_of, split.interrupted, objective=unit,
-        points=split.points, cut_bounds=bounds,
+        points=split.points,
     )  # fmt: skip
+    return planned if split.interrupted else _bounded(planned, cut)
+
+
+def _bounded(planned: Planned, cut: Model) -> Planned:
+    """Return the plans with lower bounds of their memory; without after Ctrl-C."""
+    try:
+        bounds = cut_bounds(cut).at_most(planned.baseline.layout.arena_bytes)
+    except KeyboardInterrupt:
+        return replace(planned, interrupted=True)
+    return replace(planned, cut_bounds=bounds)
 
 
 def _on_units(model: Model, board: Board, options: Options) -> tuple[Model, StoredPlan | None]:

@@ -165,6 +165,21 @@ def test_an_interrupt_in_any_stage_keeps_the_plans(
     assert plans.choices[0].layout.arena_bytes < plans.baseline.layout.arena_bytes
 
 
+@pytest.mark.parametrize(
+    "part", ["search.splitting.squeeze", "search.splitting.split_plans", "planner.cut_bounds"]
+)
+def test_an_interrupt_between_searches_keeps_the_plans(
+    model: Path, part: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(f"mcudeploy.planner.{part}", interrupt)
+    plans = find_plans(load_model(model), BOARD, Options(max_overhead=50))
+    assert plans.interrupted
+    assert plans.choices[0].layout.arena_bytes < plans.baseline.layout.arena_bytes
+
+
 def test_an_arena_that_is_shown_can_be_had(model: Path) -> None:
     shown: list[int] = []
     options = Options(max_overhead=1000)

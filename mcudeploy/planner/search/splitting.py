@@ -116,8 +116,11 @@ class _FormSearch:
         """
         lowest = self.search.best[0].peak_bytes
         part = effort.part(_SEARCH_SHARE)
-        self.search.explore(part.part(_FIRST_SHARE))
-        squeeze(self.search, part)
+        try:
+            self.search.explore(part.part(_FIRST_SHARE))
+            squeeze(self.search, part)
+        except KeyboardInterrupt:  # between two searches
+            self.search.interrupted = True
         task, current = self.task, self.current
         self.interrupted, best = self.search.interrupted, self.search.found().best
         current.number += 1
@@ -410,7 +413,10 @@ def with_tighter(split: Splits, tasks: FormTasks, effort: Effort, progress: Prog
         if is_tighter and is_left and not split.interrupted:
             progress.stage(f"searching again, for at most {limit:g} %")
             tighter = replace(tasks, options=replace(options, max_overhead=limit))
-            smaller = split_plans(tighter, effort.rounds(options.time_limit, left_s), progress=progress)
+            try:
+                smaller = split_plans(tighter, effort.rounds(options.time_limit, left_s), progress=progress)
+            except KeyboardInterrupt:
+                return replace(split, interrupted=True)
             split = split.joined(smaller, tasks.unsplit, tasks.board)
     return split
 
