@@ -97,6 +97,7 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
     "split_plans": [["models/mlperf_tiny", "--summary", "--only", "ic01", "--time-limit", "0.5"]],
     "stack_bounds": [["models", *ON_M4, "--no-split"]],
     "stalls": [["models", "none"]],
+    "streamed_decoder": [["--plan-only", "--rate", "0.1"]],
     "tflite_rounding": [["model.tflite", "--samples", "1"]],
     "tradeoff": [["model.onnx", *SHORT, "--limit", "5"]],
     "tune_models": [["model.onnx", *SHORT]],
@@ -111,7 +112,8 @@ RUNS: dict[str, Sequence[Sequence[str]]] = {
 SLOW = {
     *("anytime", "board_walk", "bounds", "chips", "cost_table", "fleet", "fuzz", "heads", "interleavings"),
     *("kernels", "link_faults", "moved_plans", "npu_judges", "onnx_score", "parallel", "plan_time"),
-    *("same_plans", "shapes", "size", "slow_memory", "tradeoff", "training", "tune_models", "wild"),
+    *("same_plans", "shapes", "size", "slow_memory", "streamed_decoder", "tradeoff", "training"),
+    *("tune_models", "wild"),
 }
 """Scripts whose smallest task takes 8 seconds or more: they run once a week."""
 

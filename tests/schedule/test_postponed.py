@@ -6,7 +6,7 @@ from random import Random
 
 from hypothesis import given
 from hypothesis import strategies as st
-from problems import any_order, problems
+from problems import any_order, problems, random_problem
 
 from mcudeploy.planner.order.derived import without_idle_memory
 from mcudeploy.planner.order.order_problem import OrderProblem, StepBuffer
@@ -18,6 +18,11 @@ def test_the_peak_does_not_grow(problem: OrderProblem, random: Random) -> None:
     after = without_idle_memory(problem, before)
     assert problem.is_valid(after)
     assert problem.peak(after) <= problem.peak(before)
+
+
+def test_other_steps_still_write_in_place() -> None:
+    problem, order = random_problem(4, 235), (0, 2, 3, 1)
+    assert problem.peak(without_idle_memory(problem, order)) <= problem.peak(order)
 
 
 def test_a_step_waits_for_its_reader() -> None:

@@ -88,8 +88,8 @@ def _postponed(problem: OrderProblem, order: Sequence[int]) -> list[int]:
         new = next((at for at in range(old + 1, len(result)) if result[at] in dependents), old) - 1
         if new <= old:
             continue
-        done = mask_of(result[:old] + result[old + 1 : new + 1])
-        begun, ended = problem.begun_and_ended(step, done)
-        if begun > ended and problem.live(done) + problem.change(step, done)[0] <= peak:
-            result.insert(new, result.pop(old))
+        begun, ended = problem.begun_and_ended(step, mask_of(result[:old] + result[old + 1 : new + 1]))
+        moved = [*result[:old], *result[old + 1 : new + 1], step, *result[new + 1 :]]
+        if begun > ended and problem.peak(moved) <= peak:  # other steps may no longer write in place
+            result = moved
     return result
