@@ -106,6 +106,12 @@ class _Batch:
     unsplit: bool
     keep: Path | None
 
+    def store(self, file: Path) -> None:
+        """Copy a file that shows a fault to the folder `keep`, if there is one."""
+        if self.keep is not None:
+            self.keep.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(file, self.keep / file.name)
+
 
 def _tallies(arguments: argparse.Namespace) -> Iterator[Tally]:
     batches = [
@@ -193,9 +199,7 @@ def _windows(batch: _Batch, folder: Path) -> Tally:
             tally.refusals[findings.text] += 1
         elif findings.verdict != "verified":
             tally.found.append(f"h{findings.seed} {findings.verdict} (--hop {findings.hop}): {findings.text}")
-            if batch.keep is not None:
-                batch.keep.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(folder / f"h{findings.seed}.onnx", batch.keep / f"h{findings.seed}.onnx")
+            batch.store(folder / f"h{findings.seed}.onnx")
     return tally
 
 
@@ -208,9 +212,7 @@ def _caches(batch: _Batch, folder: Path) -> Tally:
             tally.refusals[each.reason] += 1
         elif each.verdict != "verified":
             tally.found.append(f"c{each.seed} {each.verdict}: {each.reason}")
-            if batch.keep is not None:
-                batch.keep.mkdir(parents=True, exist_ok=True)
-                shutil.copyfile(folder / f"c{each.seed}.onnx", batch.keep / f"c{each.seed}.onnx")
+            batch.store(folder / f"c{each.seed}.onnx")
     return tally
 
 

@@ -77,8 +77,8 @@ def stored_type(node: NodeProto, constants: Mapping[str, TensorProto], known: Ma
 
 def single_scale(node: NodeProto, constants: Mapping[str, TensorProto]) -> float | None:
     """The only scale; None if there are several, or a zero point."""
-    found = _scale_and_zero(node, constants)
-    return None if found is None or found[1] else found[0]
+    parameters = _scale_and_zero(node, constants)
+    return None if parameters is None or parameters[1] else parameters[0]
 
 
 def _scale_and_zero(node: NodeProto, constants: Mapping[str, TensorProto]) -> tuple[float, int] | None:
@@ -156,10 +156,10 @@ class QdqDraft:
         producer = self._producers.get(node.input[0])
         if not converts(node) or producer is None or not self.is_int16(producer):
             return False
-        found = _scale_and_zero(node, self._constants)
-        if found is None or stored_type(node, self._constants, self._known) != TensorProto.INT8:
+        parameters = _scale_and_zero(node, self._constants)
+        if parameters is None or stored_type(node, self._constants, self._known) != TensorProto.INT8:
             return False
-        scale, zero_point = found
+        scale, zero_point = parameters
         try:
             self.rescaled(self.integers(node.input[0]), Int16Result(node.output[0], scale, INT8, zero_point))
         except UnfitError:

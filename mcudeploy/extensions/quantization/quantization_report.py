@@ -10,7 +10,7 @@ from typing import Any
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.extensions.quantization.agreement import Agreement, Layer
 from mcudeploy.extensions.quantization.float_model import left_float
-from mcudeploy.extensions.quantization.quantizer import MixturePoint, QuantizedModel
+from mcudeploy.extensions.quantization.quantized_model import MixturePoint, QuantizedModel
 from mcudeploy.extensions.quantization.sample_faults import fault_notes
 from mcudeploy.report.fits import latency
 from mcudeploy.report.outputs import inputs

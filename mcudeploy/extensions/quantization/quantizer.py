@@ -26,8 +26,7 @@ from mcudeploy.extensions.quantization import agreement as compare
 from mcudeploy.extensions.quantization import ort_quantizer as library
 from mcudeploy.extensions.quantization import weights
 from mcudeploy.extensions.quantization.adaptive_rounding import round_adaptively
-from mcudeploy.extensions.quantization.agreement import Agreement, Floats, Layer
-from mcudeploy.extensions.quantization.clip_ranges import DeadClip
+from mcudeploy.extensions.quantization.agreement import Floats
 from mcudeploy.extensions.quantization.data import (
     Array,
     Sample,
@@ -44,14 +43,23 @@ from mcudeploy.extensions.quantization.float_model import (
     read_float,
 )
 from mcudeploy.extensions.quantization.mixed_precision import fewest_bytes
-from mcudeploy.extensions.quantization.mixing import MixedModel, Mixer, MixtureSource
+from mcudeploy.extensions.quantization.mixing import Mixer, MixtureSource
 from mcudeploy.extensions.quantization.ort_quantizer import (
     METHODS,
-    Activations,
     Calibration,
     Integers,
     Method,
-    Weights,
+)
+from mcudeploy.extensions.quantization.quantized_model import (
+    FEWEST,
+    Accuracy,
+    ActivationChoice,
+    MethodResult,
+    MixturePoint,
+    QuantizedModel,
+    Rounding,
+    SampleCounts,
+    WeightChoice,
 )
 from mcudeploy.extensions.quantization.sample_faults import (
     SampleFaults,
@@ -65,17 +73,6 @@ from mcudeploy.frontend.onnx.input_choices import InputChoices
 from mcudeploy.frontend.onnx.shapes import Shapes
 from mcudeploy.frontend.onnx.tensors import external_files
 from mcudeploy.frontend.parsing import parse
-from mcudeploy.verify.data_faults import InputFacts
-
-ActivationChoice = Activations | Literal["auto"]
-"""Integers of activations; "auto" is a mixture of int8 and int16."""
-WeightChoice = Weights | Literal["auto"]
-"""Integers of weights; "auto" is int4 for some layers, int8 for the others."""
-Rounding = Literal["nearest", "adaptive"]
-"""Rounding of weights: each to the nearest integer, or all so that the results of layers differ least."""
-
-_FEWEST = 8
-"""Number of samples below which none are held out."""
 
 _HELD_OUT = 0.25
 _LAYER_SAMPLES, _MIXED_SAMPLES = 32, 150
@@ -132,83 +129,6 @@ class _SamplePart:
     def name(self, number: int) -> str:
         """Return the name of a sample of the part."""
         return self.samples.name(int(self.indices[number]))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MethodResult:
-    """An int8 model by one calibration method, and its agreement with the float model. `dead`: nodes that are
-    0 for all samples. `all_decibels`: the signal to noise ratio with the calibration samples, if needed.
-    `int4_nodes`: those with int4 weights, if they differ.
-    """
-
-    method: Method
-    proto: ModelProto
-    path: Path
-    agreement: Agreement
-    dead: Sequence[DeadClip] = ()
-    weights: WeightChoice = "int8"
-    rounding: Rounding = "nearest"
-    all_decibels: float | None = None
-    activations: ActivationChoice = "int8"
-    int4_nodes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class MixturePoint:
-    """A mixture of int8 and int16, and its agreement with weights to the nearest int8. `chosen`: the wanted
-    one.
-    """
-
-    mixed: MixedModel
-    agreement: Agreement
-    chosen: bool
-
-
-@dataclass(frozen=True, slots=True)
-class SampleCounts:
-    """Numbers of samples: in all, for calibration, for the comparison; `held_out` if those two are apart."""
-
-    total: int
-    calibration: int
-    comparison: int
-
-    @property
-    def held_out(self) -> bool:
-        """Return whether the samples of the comparison take no part in the calibration."""
-        return self.total >= _FEWEST
-
-
-@dataclass(frozen=True, slots=True)
-class Accuracy:
-    """Shares of the samples whose class is that of the labels."""
-
-    float_model: float
-    int8_model: float
-
-
-@dataclass(frozen=True, slots=True)
-class QuantizedModel:
-    """A quantised model, written to `destination`, and its distance from the float model.
-
-    `layers` are in order, the worst first; `accuracy` is None without labels; sizes are in bytes.
-    """
-
-    destination: Path
-    best: MethodResult
-    results: Sequence[MethodResult]
-    layers: Sequence[Layer]
-    float_nodes: Sequence[FloatNode]
-    outliers: Sequence[weights.Outlier]
-    samples: SampleCounts
-    accuracy: Accuracy | None
-    float_bytes: int
-    int8_bytes: int
-    model_notes: tuple[str, ...]
-    faults: SampleFaults
-    without_far: float | None
-    inputs: Sequence[InputFacts]
-    output_fault: str | None
-    mixtures: Sequence[MixturePoint] = ()
 
 
 def quantize_model(
@@ -541,7 +461,7 @@ def _require_classes(
 def _split(samples: Samples, request: QuantizeRequest) -> tuple[_SamplePart, _SamplePart]:
     """Split the samples for calibration and comparison, in an order drawn from the seed."""
     order = np.random.default_rng(request.seed).permutation(samples.count)
-    if samples.count < _FEWEST:
+    if samples.count < FEWEST:
         return _SamplePart(samples, order[: request.samples]), _SamplePart(samples, order)
     held_out = min(request.samples, max(1, int(samples.count * _HELD_OUT)))
     calibration = order[held_out:][: request.samples]
