@@ -139,7 +139,7 @@ def test_caches_that_the_file_quantises(dtype: type[np.generic], tmp_path: Path)
 
 def _one_layer(opset: int) -> onnx.ModelProto:
     """Attention of one query over caches [rows, values], as older operator sets have it."""
-    made = [
+    nodes = [
         node("Reshape", "position column", "line"),
         node("Expand", "line row", "places"),
         node("ScatterElements", "key places k", "key_out", axis=0),
@@ -166,7 +166,7 @@ def _one_layer(opset: int) -> onnx.ModelProto:
         "rows": np.arange(5),
         "never": np.float32(-np.inf),
     }
-    return build(made, inputs, ["y", "key_out", "value_out"], constants, opset=opset)
+    return build(nodes, inputs, ["y", "key_out", "value_out"], constants, opset=opset)
 
 
 @pytest.mark.parametrize("opset", sample((13, 17, 18), 1))
@@ -179,13 +179,13 @@ def test_operator_sets(opset: int, tmp_path: Path) -> None:
 
 def _cache(folder: Path, *nodes: onnx.NodeProto, late: bool = False) -> Path:
     """A cache of which a run writes a row, and that `nodes` read; with `late` also before that."""
-    made = [
+    every_node = [
         node("Reshape", "position column", "line"),
         node("Expand", "line shape", "places"),
         node("ScatterElements", "cache places x", "cache_out", axis=2),
         *nodes,
     ]
-    made += [node("Sub", "cache x", "late")] if late else []
+    every_node += [node("Sub", "cache x", "late")] if late else []
     inputs = {
         "x": np.zeros((1, 2, 1, 3), np.float32),
         "cache": np.zeros((1, 2, 5, 3), np.float32),
@@ -194,8 +194,8 @@ def _cache(folder: Path, *nodes: onnx.NodeProto, late: bool = False) -> Path:
     }
     constants = {"shape": np.array([1, 2, 1, 3]), "column": np.array([1, 1, 1, 1]), "axis": np.array([2])}
     outputs = ["y", "cache_out", "h_out", *(["late"] if late else [])]
-    made += [node("ReduceMax", "cache_out axis", "y", keepdims=0), node("Add", "h x", "h_out")]
-    return save(build(made, inputs, outputs, constants, opset=18), folder)
+    every_node += [node("ReduceMax", "cache_out axis", "y", keepdims=0), node("Add", "h x", "h_out")]
+    return save(build(every_node, inputs, outputs, constants, opset=18), folder)
 
 
 def test_a_cache_that_others_read_is_refused(tmp_path: Path) -> None:

@@ -36,8 +36,10 @@ class Destination:
 
 
 def destination(plan: Plan, board: Board, *, by_core: bool) -> Destination | None:
-    """Return the fastest memory with an arena that an engine joins to flash, else the fastest of all if the
-    core copies. None if there is no such memory faster than flash.
+    """Return the fastest memory with an arena that an engine joins to flash.
+
+    `by_core`: if no engine does, the core copies, to the fastest memory of all. None if no such memory is
+    faster than flash.
     """
     arenas = [board.memory(name) for name, size in plan.layout.arenas.items() if size]
     ranked = sorted((it for it in arenas if it.read_cost < board.flash.read_cost), key=lambda it: it.cost)

@@ -2,8 +2,9 @@
 
 Everything else keeps its place. Operators follow each other in the order of their first steps. Each transfer
 begins as early as its engine is free and the arena has room until the operator's last step. It is kept if the
-waits for flash that it saves are longer than the wait for it. A step that makes a vector may load its
-constants itself, in pieces of some output channels, if there is no room for the whole, or if it waits less.
+waits for flash that it saves are longer than the wait for it. A step that computes a vector may load its
+constants itself, in pieces of some output channels: where the arena has no room for all of them, or where the
+core then waits less.
 """
 
 from __future__ import annotations
