@@ -1,1 +1,1 @@
-"""Operators that are rewritten as others."""
+"""Rules that replace composite operators by operators that `lower` handles."""

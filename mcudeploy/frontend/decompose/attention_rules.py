@@ -13,11 +13,11 @@ from onnx import TensorProto
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import MAX_TENSOR_ELEMENTS, Unsupported
 
-NEVER = -1e30
+HIDING_TERM = -1e30
 """Value added to the score of a hidden position, because kernels have no infinite constants."""
 
-_HIDDEN = NEVER / 2
-"""Threshold of an added value below which the position is hidden."""
+_HIDDEN_BELOW = HIDING_TERM / 2
+"""A position is hidden if the value added to its score is less than this."""
 
 _Floats = NDArray[np.float32]
 
@@ -72,22 +72,22 @@ def attention(make: Maker) -> None:
     scaled = make.reshaped(make.add("Mul", queries, make.constant(scale)), sizes.grouped(sizes.depth))
     products = make.add("MatMul", scaled, make.add("Transpose", keys, perm=(0, 1, 3, 2)))
     scores = make.reshaped(products, sizes.scores)
-    shown = {0: scores}
+    by_output_mode = {0: scores}
     softcap = make.number("softcap")
     if softcap:
-        bent = make.add("Tanh", make.add("Mul", scores, make.constant(1 / softcap)))
-        scores = make.add("Mul", bent, make.constant(softcap))
-    shown[1] = scores
-    added = _Mask.of(make, sizes)
-    scores = added.on(make, scores)
-    shown[2] = scores
-    weights = added.cleared(make, make.add("Softmax", scores, axis=-1))
-    shown[3] = weights
+        limited = make.add("Tanh", make.add("Mul", scores, make.constant(1 / softcap)))
+        scores = make.add("Mul", limited, make.constant(softcap))
+    by_output_mode[1] = scores
+    mask = _Mask.of(make, sizes)
+    scores = mask.add_to(make, scores)
+    by_output_mode[2] = scores
+    weights = mask.clear_queries(make, make.add("Softmax", scores, axis=-1))
+    by_output_mode[3] = weights
     if make.output(3):
         mode = make.integer("qk_matmul_output_mode")
-        if mode == 2 and added.hides:
+        if mode == 2 and mask.surely_hides:
             raise Unsupported("qk_matmul_output_mode 2 with hidden keys is not supported; 0, 1 and 3 are")
-        make.add("Identity", shown[mode], out=make.output(3))
+        make.add("Identity", by_output_mode[mode], out=make.output(3))
     mixed = make.add("MatMul", make.reshaped(weights, sizes.grouped(sizes.keys)), values)
     whole = (sizes.batch, sizes.heads, sizes.queries, sizes.value_depth)
     if not flat:
@@ -99,7 +99,7 @@ def attention(make: Maker) -> None:
 
 
 def _shape_by_heads(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:
-    """Reshape to batch, heads, length, depth."""
+    """The shape as batch, heads, length, depth."""
     if len(shape) == 4:
         return shape
     batch, length, width = shape
@@ -125,63 +125,64 @@ def _with_past(make: Maker, place: int, heads: int) -> str:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Mask:
-    """Return the terms added to the scores: constant, computed, both or none."""
+    """The terms added to the scores: `fixed` is constant or None, `computed` names a value or is ""."""
 
     fixed: _Floats | None
     computed: str
 
     @classmethod
     def of(cls, make: Maker, sizes: _Sizes) -> _Mask:
-        """The masks that hide keys from queries."""
-        name, fixed = make.input(3), _frontier(make, sizes)
+        """Make the terms from the mask that the node reads, and from its attributes."""
+        name, fixed = make.input(3), _constant_terms(make, sizes)
         constant = make.known(name) if name else None
         if constant is not None:
-            shift = np.where(constant, 0.0, NEVER) if constant.dtype == np.bool_ else constant
-            short = [(0, 0)] * (shift.ndim - 1) + [(0, sizes.keys - shift.shape[-1])]
-            fixed = fixed + np.pad(shift, short, constant_values=NEVER)
-        fixed = np.maximum(fixed, NEVER).astype(np.float32)
-        computed = _computed(make, name, sizes) if name and constant is None else ""
+            terms = np.where(constant, 0.0, HIDING_TERM) if constant.dtype == np.bool_ else constant
+            missing_keys = [(0, 0)] * (terms.ndim - 1) + [(0, sizes.keys - terms.shape[-1])]
+            fixed = fixed + np.pad(terms, missing_keys, constant_values=HIDING_TERM)
+        fixed = np.maximum(fixed, HIDING_TERM).astype(np.float32)
+        computed = _computed_terms(make, name, sizes) if name and constant is None else ""
         return cls(fixed if np.any(fixed) else None, computed)
 
     @property
-    def hides(self) -> bool:
-        """Whether it is known to hide anything."""
-        return self.fixed is not None and bool(np.any(self.fixed < _HIDDEN))
+    def surely_hides(self) -> bool:
+        """Whether the constant terms hide a key; computed terms are unknown here."""
+        return self.fixed is not None and bool(np.any(self.fixed < _HIDDEN_BELOW))
 
-    def on(self, make: Maker, scores: str) -> str:
-        """Add the mask to the scores."""
+    def add_to(self, make: Maker, scores: str) -> str:
+        """Add the terms to the scores."""
         scores = make.add("Add", scores, self.computed) if self.computed else scores
         return scores if self.fixed is None else make.add("Add", scores, make.constant(self.fixed))
 
-    def cleared(self, make: Maker, weights: str) -> str:
-        """Mask the weights: zeros for a query without visible keys."""
+    def clear_queries(self, make: Maker, weights: str) -> str:
+        """Set the weights of a query without visible keys to 0."""
         if self.computed:
-            total = replace(self, computed="").on(make, self.computed)
-            seen = make.add("Cast", make.add("Less", make.constant(_HIDDEN), total), to=TensorProto.FLOAT)
-        elif self.fixed is not None and np.any(self.fixed.max(-1) < _HIDDEN):
-            seen = make.constant(self.fixed >= _HIDDEN)
+            total = replace(self, computed="").add_to(make, self.computed)
+            is_visible = make.add("Less", make.constant(_HIDDEN_BELOW), total)
+            visible = make.add("Cast", is_visible, to=TensorProto.FLOAT)
+        elif self.fixed is not None and np.any(self.fixed.max(-1) < _HIDDEN_BELOW):
+            visible = make.constant(self.fixed >= _HIDDEN_BELOW)
         else:
             return weights
-        return make.add("Mul", weights, seen)
+        return make.add("Mul", weights, visible)
 
 
-def _computed(make: Maker, name: str, sizes: _Sizes) -> str:
-    """Convert a computed mask to terms added to the scores; positions that it lacks at the end are hidden."""
+def _computed_terms(make: Maker, name: str, sizes: _Sizes) -> str:
+    """Convert a computed mask to terms added to the scores; the last keys, which it may lack, are hidden."""
     shape = make.sizes(name)
     if make.dtype(name) == "bool":
-        shift = make.add("Where", name, make.constant(0.0), make.constant(NEVER))
+        terms = make.add("Where", name, make.constant(0.0), make.constant(HIDING_TERM))
     else:
-        shift = make.add("Max", name, make.constant(NEVER))
+        terms = make.add("Max", name, make.constant(HIDING_TERM))
     missing = sizes.keys - shape[-1]
     if not missing:
-        return shift
+        return terms
     pads = make.int64([0] * (2 * len(shape) - 1) + [missing])
-    return make.add("Pad", shift, pads, make.constant(NEVER))
+    return make.add("Pad", terms, pads, make.constant(HIDING_TERM))
 
 
-def _frontier(make: Maker, sizes: _Sizes) -> _Floats:
-    """Return the constant mask of later keys, of keys outside the window, and of padding."""
-    seen: Any = np.ones((sizes.queries, sizes.keys), np.bool_)
+def _constant_terms(make: Maker, sizes: _Sizes) -> _Floats:
+    """Return the terms that hide later keys, keys outside the window, and padding."""
+    visible: Any = np.ones((sizes.queries, sizes.keys), np.bool_)
     ends = np.array([sizes.past + sizes.queries])
     if make.input(6):
         if make.input(4):
@@ -189,16 +190,16 @@ def _frontier(make: Maker, sizes: _Sizes) -> _Floats:
         ends = make.constant_of(make.input(6), "nonpad_kv_seqlen").reshape(-1)
         if ends.size != sizes.batch:
             raise Unsupported(f"nonpad_kv_seqlen has {ends.size} values for a batch of {sizes.batch}")
-        seen = np.arange(sizes.keys) < ends[:, np.newaxis, np.newaxis, np.newaxis]
-    own = np.arange(sizes.queries)[:, np.newaxis] + (ends - sizes.queries).reshape(-1, 1, 1, 1)
-    ahead = np.arange(sizes.keys) - own
+        visible = np.arange(sizes.keys) < ends[:, np.newaxis, np.newaxis, np.newaxis]
+    query_places = np.arange(sizes.queries)[:, np.newaxis] + (ends - sizes.queries).reshape(-1, 1, 1, 1)
+    ahead = np.arange(sizes.keys) - query_places
     left, right = make.integer("left_window_size", -1), make.integer("right_window_size", -1)
     if make.integer("is_causal"):
-        seen = seen & (ahead <= 0)
+        visible = visible & (ahead <= 0)
     if left >= 0:
-        seen = seen & (ahead >= -left)
+        visible = visible & (ahead >= -left)
     if right >= 0:
-        seen = seen & (ahead <= right)
-    while seen.ndim > 2 and seen.shape[0] == 1:
-        seen = seen[0]
-    return np.where(seen, 0.0, NEVER).astype(np.float32)
+        visible = visible & (ahead <= right)
+    while visible.ndim > 2 and visible.shape[0] == 1:
+        visible = visible[0]
+    return np.where(visible, 0.0, HIDING_TERM).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Rule for NonMaxSuppression with a fixed number of rows: a choice of boxes for each image and class."""
+"""Rule for NonMaxSuppression with a fixed number of rows: one BoxSelection for each image and class."""
 
 from __future__ import annotations
 
@@ -12,43 +12,44 @@ from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 
 def non_max_suppression(make: Maker) -> None:
-    """Return rows [image, class, box] in the order of ONNX, then rows of -1."""
-    boxes, scores, most, overlap, least = make.inputs
+    """Write rows [image, class, box] in the order of ONNX, then rows of -1."""
+    boxes, scores, max_boxes, max_overlap, min_score = make.inputs
     (images, count, _), (_, classes, _) = make.sizes(boxes), make.sizes(scores)
-    wanted = min(int(_limit(make, most, "max_output_boxes_per_class")), count)
-    if wanted < 1:
+    per_class = min(int(_limit(make, max_boxes, "max_output_boxes_per_class")), count)
+    if per_class < 1:
         raise Unsupported("max_output_boxes_per_class is 0, so that no box is chosen")
-    limit = np.float32(_limit(make, least, "score_threshold"))
+    score_limit = np.float32(_limit(make, min_score, "score_threshold"))
     limits = [
-        make.int64([wanted]),
-        make.constant(_limit(make, overlap, "iou_threshold")),
-        make.constant(np.nextafter(limit, np.float32(np.inf))),  # ONNX leaves out scores that equal the limit
+        make.int64([per_class]),
+        make.constant(_limit(make, max_overlap, "iou_threshold")),
+        make.constant(np.nextafter(score_limit, np.float32(np.inf))),  # ONNX omits scores equal to the limit
     ]
     if make.is_constant(scores):
         scores = as_activation(make, scores, make.reshaped(boxes, [-1]))
     elif make.is_constant(boxes):
         boxes = as_activation(make, boxes, make.reshaped(scores, [-1]))
-    chosen = []
+    selections = []
     for image in range(images):
-        own = _corners(make, _entry(make, boxes, image))
-        values = _entry(make, scores, image)
-        for number in range(classes):
-            inputs = [own, _entry(make, values, number), *limits]
-            numbers = make.add("BoxSelection", *inputs, domain=DOMAIN)
-            make.state(numbers, np.int64, (wanted,))
-            chosen.append(make.reshaped(numbers, [wanted, 1]))
-    rows = chosen[0] if len(chosen) == 1 else make.add("Concat", *chosen, axis=0)
-    none = make.add("Min", rows, make.int64([[0]]))  # -1 where there is no box
-    groups = np.repeat(np.arange(len(chosen)), wanted).reshape(-1, 1)
-    columns = [_column(make, none, each) for each in (groups // classes, groups % classes)]
-    if len(chosen) == 1:
-        make.add("Concat", *columns, rows, out=make.outputs[0], axis=1)
+        corners = _corners(make, _entry(make, boxes, image))
+        image_scores = _entry(make, scores, image)
+        for class_number in range(classes):
+            inputs = [corners, _entry(make, image_scores, class_number), *limits]
+            selected = make.add("BoxSelection", *inputs, domain=DOMAIN)
+            make.state(selected, np.int64, (per_class,))
+            selections.append(make.reshaped(selected, [per_class, 1]))
+    box_numbers = selections[0] if len(selections) == 1 else make.add("Concat", *selections, axis=0)
+    gaps = make.add("Min", box_numbers, make.int64([[0]]))  # -1 where a row has no box, else 0
+    groups = np.repeat(np.arange(len(selections)), per_class).reshape(-1, 1)
+    columns = [_column(make, gaps, each) for each in (groups // classes, groups % classes)]
+    if len(selections) == 1:
+        make.add("Concat", *columns, box_numbers, out=make.outputs[0], axis=1)
         return
-    triples = make.add("Concat", *columns, rows, axis=1)
-    key, order = make.reshaped(none, [len(groups)]), f"{make.stem}/order"  # of equal values the first ones
-    count_all = make.int64([len(groups)])
-    make.nodes.append(helper.make_node("TopK", [key, count_all], [f"{order} key", order], name=make.label))
-    make.add("Gather", triples, order, out=make.outputs[0], axis=0)
+    rows = make.add("Concat", *columns, box_numbers, axis=1)
+    # TopK keeps the order of equal keys, so that it moves the gaps to the end and nothing else.
+    key, order = make.reshaped(gaps, [len(groups)]), f"{make.stem}/order"
+    row_count = make.int64([len(groups)])
+    make.nodes.append(helper.make_node("TopK", [key, row_count], [f"{order} key", order], name=make.label))
+    make.add("Gather", rows, order, out=make.outputs[0], axis=0)
 
 
 def _limit(make: Maker, name: str, label: str) -> float:
@@ -61,7 +62,7 @@ def _entry(make: Maker, x: str, number: int) -> str:
 
 
 def _corners(make: Maker, boxes: str) -> str:
-    """Two opposite corners of boxes [count, 4]; of the centre and the size if the node has these."""
+    """Two opposite corners of boxes [count, 4], which the file may state by their centre and size."""
     if not make.integer("center_point_box"):
         return boxes
     middle, size = (make.slice(boxes, [first], [first + 2], [1]) for first in (0, 2))
@@ -69,9 +70,9 @@ def _corners(make: Maker, boxes: str) -> str:
     return make.add("Concat", make.add("Sub", middle, half), make.add("Add", middle, half), axis=1)
 
 
-def _column(make: Maker, none: str, numbers: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> str:
-    """These numbers where `none` is 0, and -1 where it is -1."""
+def _column(make: Maker, gaps: str, numbers: np.ndarray[tuple[int, ...], np.dtype[np.int64]]) -> str:
+    """The elements of `numbers` where `gaps` is 0, and -1 where it is -1."""
     if not numbers.any():
-        return none
-    product = make.add("Mul", make.int64(numbers + 1), none)
+        return gaps
+    product = make.add("Mul", make.int64(numbers + 1), gaps)
     return make.add("Add", product, make.int64(numbers))

@@ -1,8 +1,4 @@
-"""Rewriting of composite operators into operators that are lowered.
-
-Functions of the file are inlined, and composite ONNX operators follow the rules below. Inner values get
-unique names.
-"""
+"""Replacement of composite operators, by the rules below, by operators that are lowered."""
 
 from __future__ import annotations
 
@@ -44,20 +40,21 @@ from mcudeploy.frontend.onnx.protos import (
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
-_MOST_NODES = 2**16
-_DEEPEST = 100
+_MAX_NODES = 2**16
+_MAX_DEPTH = 100
+"""Limits of the functions of a file: nodes after inlining, and functions within each other."""
 _OTHER_FLOATS = frozenset({"float16", "float64", "bfloat16"})
 
 Rule = Callable[[Maker], None]
-"""Signature of a rule, which adds the nodes that replace one node. If it adds none, the node stays for
-lowering. It raises Unsupported if no nodes can replace it.
+"""A rule adds the nodes that replace one node. If it adds none, the node stays for lowering. It raises
+Unsupported if no nodes can replace the node.
 """
 
 RULES: dict[str, Rule] = {
     "Attention": attention_rules.attention,
     "AveragePool": volume_rules.pool,
     "BatchNormalization": norm_rules.batch_normalization,
-    "Cast": integer_rules.cast_of_whole,
+    "Cast": integer_rules.cast_of_int32_sums,
     "CastLike": move_rules.cast_like,
     "CausalConvWithState": sequence_rules.causal_conv,
     "CenterCropPad": move_rules.center_crop_pad,
@@ -106,16 +103,16 @@ RULES: dict[str, Rule] = {
     "Resize": volume_rules.resize,
     "RMSNormalization": norm_rules.layer_norm,
     "RNN": sequence_rules.batched,
-    "ReduceL1": sums_rules.of_sum,
-    "ReduceL2": sums_rules.of_sum,
-    "ReduceLogSum": sums_rules.of_sum,
-    "ReduceLogSumExp": sums_rules.of_sum,
+    "ReduceL1": sums_rules.function_of_sum,
+    "ReduceL2": sums_rules.function_of_sum,
+    "ReduceLogSum": sums_rules.function_of_sum,
+    "ReduceLogSumExp": sums_rules.function_of_sum,
     "ReduceMax": sums_rules.reduction,
     "ReduceMean": sums_rules.reduction,
     "ReduceMin": sums_rules.reduction,
     "ReduceProd": sums_rules.reduction,
     "ReduceSum": sums_rules.reduction,
-    "ReduceSumSquare": sums_rules.of_sum,
+    "ReduceSumSquare": sums_rules.function_of_sum,
     "RotaryEmbedding": sequence_rules.rotary_embedding,
     "Scatter": index_rules.scatter_elements,
     "ScatterElements": index_rules.scatter_elements,
@@ -130,7 +127,7 @@ RULES: dict[str, Rule] = {
 MICROSOFT_RULES: dict[str, Rule] = {
     "Attention": transformer_rules.attention,
     "BiasGelu": sequence_rules.gelu,
-    "DequantizeLinear": integer_rules.same,
+    "DequantizeLinear": integer_rules.in_onnx_domain,
     "EmbedLayerNormalization": transformer_rules.embed_layer_norm,
     "FastGelu": sequence_rules.fast_gelu,
     "GatherBlockQuantized": integer_rules.gather_block_quantized,
@@ -148,7 +145,7 @@ MICROSOFT_RULES: dict[str, Rule] = {
     "QLinearMul": integer_rules.of_two("Mul"),
     "QLinearSigmoid": integer_rules.of_one("Sigmoid"),
     "QLinearSoftmax": integer_rules.qlinear_softmax,
-    "QuantizeLinear": integer_rules.same,
+    "QuantizeLinear": integer_rules.in_onnx_domain,
     "QuickGelu": sequence_rules.quick_gelu,
     "SimplifiedLayerNormalization": transformer_rules.simplified_layer_norm,
     "SkipLayerNormalization": transformer_rules.skip_layer_norm,
@@ -158,14 +155,14 @@ MICROSOFT_RULES: dict[str, Rule] = {
 
 
 OWN_RULES: dict[str, Rule] = {SUPPRESSION: box_rules.non_max_suppression}
-"""Rules for nodes that the front end puts in place of the file's."""
+"""Rules for nodes that the front end itself writes."""
 
 
 _RULES_BY_DOMAIN = {"": RULES, "com.microsoft": MICROSOFT_RULES, DOMAIN: OWN_RULES}
 
 
 def require_replaced(proto: ModelProto, refusals: Mapping[str, str]) -> None:
-    """Raise ModelError for nodes that stay for the reasons `refusals`, by label."""
+    """Raise ModelError if a node could not be replaced; `refusals` has the reasons by node label."""
     if refusals:
         kinds = {node.name: node.op_type for node in proto.graph.node}
         problems = (Problem(printable(name), kinds.get(name, ""), why) for name, why in refusals.items())
@@ -173,9 +170,7 @@ def require_replaced(proto: ModelProto, refusals: Mapping[str, str]) -> None:
 
 
 def require_finite(proto: ModelProto) -> None:
-    """Raise ValueError if functions of the file are recursive or expand to more nodes than a microcontroller
-    runs: onnx would expand all of them.
-    """
+    """Raise ValueError if functions of the file are recursive, or have too many nodes after inlining."""
     bodies = {(function.domain, function.name): function.node for function in proto.functions}
     counts: dict[tuple[str, str], int] = {}
 
@@ -183,15 +178,15 @@ def require_finite(proto: ModelProto) -> None:
         total = 0
         for node in nodes:
             called = node.domain, node.op_type
-            if called in outer or len(outer) > _DEEPEST:
+            if called in outer or len(outer) > _MAX_DEPTH:
                 raise ValueError(f"function {node.op_type} calls itself, or lies too deep in others")
             if called in bodies and called not in counts:
                 counts[called] = count(bodies[called], outer | {called})
             total += counts.get(called, 1)
             for inner in graphs_in(node):
                 total += count(inner.node, outer)
-            if total > _MOST_NODES:
-                raise ValueError(f"its functions come to more than {_MOST_NODES} nodes")
+            if total > _MAX_NODES:
+                raise ValueError(f"its functions come to more than {_MAX_NODES} nodes")
         return total
 
     if bodies:
@@ -206,10 +201,10 @@ def inlined(proto: ModelProto) -> ModelProto:
 def expand(
     proto: ModelProto, opset: int, infos: Infos, rule_of: Callable[[NodeProto], Rule | None] | None = None
 ) -> tuple[ModelProto, dict[str, str]]:
-    """Replace composite operators; return the model, itself if it has none, and by label the reasons why
-    nodes stay.
+    """Replace composite operators; return the model, and by node label why a node could not be replaced.
 
-    `infos` has the known shapes and types of values by name. `rule_of` selects the rule of a node.
+    `infos` has the known shapes and types of values by name. `rule_of` selects the rule of a node, by default
+    `rule_for`. A model without composite operators is returned itself.
     """
     rules = [(rule_of or rule_for)(node) for node in proto.graph.node]
     if not any(rules):
@@ -229,9 +224,9 @@ def expand(
         label = node.name or f"#{number}"
         try:
             nodes += [node] if rule is None else _replaced(rule, node, label, facts)
-        except Unsupported as verdict:
+        except Unsupported as reason:
             nodes.append(node)
-            refusals[label] = str(verdict)
+            refusals[label] = str(reason)
     result = copy_of(proto)
     refill(result.graph.node, nodes)
     stated = {value.name: value for value in (*result.graph.value_info, *facts.stated)}
@@ -243,7 +238,10 @@ def expand(
 
 
 def _replaced(rule: Rule, node: NodeProto, label: str, facts: ModelFacts) -> Sequence[NodeProto]:
-    """Apply a rule to a node. Raises Unsupported, also for a malformed node."""
+    """The nodes by which a rule replaces a node; the node itself if the rule adds none.
+
+    Raises Unsupported, also for a malformed node.
+    """
     try:
         make = Maker(node, label, facts)
         rule(make)

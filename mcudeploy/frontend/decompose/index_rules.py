@@ -1,4 +1,4 @@
-"""Rules for elements selected by computed indices: the indices become indices of rows."""
+"""Rules for elements that indices select or mark: the indices become numbers of the rows of a matrix."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def as_int64(make: Maker, indices: str) -> str:
     return indices if make.dtype(indices) == "int64" else make.add("Cast", indices, to=TensorProto.INT64)
 
 
-def _of_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray[np.int64]) -> str:
-    """Convert indices [..., k] into the axes `sizes` to element numbers, [count], plus `offsets`."""
+def _from_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray[np.int64]) -> str:
+    """Convert index tuples [..., k] for k axes of these sizes to element numbers [count], plus `offsets`."""
     own = make.sizes(indices)
     if own[-1] != len(sizes):
         raise Unsupported(f"indices {list(own)} do not fit {len(sizes)} axes")
@@ -77,16 +77,16 @@ def gather_nd(make: Maker) -> None:
     if own[:batch] != shape[:batch]:
         raise Unsupported(f"{batch} batch dimensions of {list(own)} and {list(shape)} differ")
     sizes, rest = shape[batch : batch + own[-1]], shape[batch + own[-1] :]
-    outer, each = prod(own[:batch]), prod(own[batch:-1])
-    offsets = np.repeat(np.arange(outer) * prod(sizes), each)
-    places = _of_tuples(make, indices, sizes, offsets)
+    outer, tuples_each = prod(own[:batch]), prod(own[batch:-1])
+    offsets = np.repeat(np.arange(outer) * prod(sizes), tuples_each)
+    places = _from_tuples(make, indices, sizes, offsets)
     table = make.reshaped(x, (outer * prod(sizes), prod(rest)))
     rows = make.add("Gather", table, places)
     make.reshaped(rows, (*own[:-1], *rest), out=make.outputs[0])
 
 
 def scatter_elements(make: Maker) -> None:
-    """Write elements at indices along an axis, as rows of one element, see `scatter_rows`."""
+    """Write elements at indices along an axis, as rows of one element."""
     data, indices, updates = make.inputs
     shape = make.sizes(data)
     _scattered(make, (data, _along_axis(make, indices, shape), updates), shape, 1)
@@ -99,37 +99,37 @@ def scatter_nd(make: Maker) -> None:
     if depth == 1:
         places = as_int64(make, indices)
     else:
-        places = _of_tuples(make, indices, shape[:depth], np.zeros(1, np.int64))
+        places = _from_tuples(make, indices, shape[:depth], np.zeros(1, np.int64))
     _scattered(make, (data, places, updates), shape, prod(shape[depth:]))
 
 
 def _scattered(make: Maker, operands: tuple[str, str, str], shape: Sequence[int], width: int) -> None:
-    """Emit a ScatterND of rows of a matrix, the form that is lowered. Constants other than indices and zero
-    data become activations.
+    """Emit a ScatterND of rows of a matrix, the form that is lowered; `operands`: data, row numbers, updates.
+
+    The lowering takes constant row numbers and constant zero data. Other constants become activations.
     """
     data, places, updates = operands
     count, rows, kind = prod(make.sizes(updates)) // width, prod(shape) // width, make.dtype(data)
-    known = make.known(data)
-    filled = known is not None and not known.any()
-    vector = make.reshaped(places, (count, 1))
-    source = make.reshaped(updates if make.known(updates) is None else data, [-1])
-    if make.known(updates) is not None and known is not None:
-        of_type = element_type(kind)
-        source = make.add("Cast", make.reshaped(places, [-1]), to=of_type)
-    if make.known(updates) is not None:
-        updates = as_activation(make, updates, source)
-    if known is not None and not filled:
-        data = as_activation(make, data, source)
-    rows_of = make.constant(np.zeros((rows, width)), kind) if filled else make.reshaped(data, (rows, width))
+    known_data, known_updates = make.known(data), make.known(updates)
+    is_zero = known_data is not None and not known_data.any()
+    row_numbers = make.reshaped(places, (count, 1))
+    computed = make.reshaped(updates if known_updates is None else data, [-1])
+    if known_updates is not None and known_data is not None:
+        computed = make.add("Cast", make.reshaped(places, [-1]), to=element_type(kind))
+    if known_updates is not None:
+        updates = as_activation(make, updates, computed)
+    if known_data is not None and not is_zero:
+        data = as_activation(make, data, computed)
+    matrix = make.constant(np.zeros((rows, width)), kind) if is_zero else make.reshaped(data, (rows, width))
     reduction = make.attributes.get("reduction", b"none")
     attributes = {} if reduction == b"none" else {"reduction": reduction}
-    rows_put = make.reshaped(updates, (count, width))
-    scattered = make.add("ScatterND", rows_of, vector, rows_put, **attributes)
+    new_rows = make.reshaped(updates, (count, width))
+    scattered = make.add("ScatterND", matrix, row_numbers, new_rows, **attributes)
     make.reshaped(scattered, shape, out=make.outputs[0])
 
 
 def as_activation(make: Maker, constant: str, source: str) -> str:
-    """Turn a constant into an activation, by a Where that always selects it over an element of `source`."""
+    """Turn a constant into an activation: the constant choice of a Where whose other operand is `source`."""
     return make.add("Where", make.constant(False, np.bool_), make.slice(source, [0], [1]), constant)
 
 
@@ -147,14 +147,14 @@ def max_unpool(make: Maker) -> None:
     if out_shape != image_shape:
         raise Unsupported(
             f"output_shape {list(out_shape)} is not the {list(image_shape)} that its kernel gives: "
-            "ONNX and ONNX Runtime differ in what the indices mean then"
+            "then ONNX and ONNX Runtime differ in the meaning of the indices"
         )
     image = make.constant(np.zeros(out_shape), np.float32)
     _scattered(make, (image, indices, x), out_shape, 1)
 
 
 def one_hot(make: Maker) -> None:
-    """Compare each position with the index."""
+    """Replace OneHot by a comparison of each position with the index."""
     indices, depths, values = make.inputs
     shape, depth = make.sizes(indices), make.known(depths)
     levels, kind = make.known(values), make.dtype(values)

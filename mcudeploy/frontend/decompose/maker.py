@@ -1,4 +1,4 @@
-"""Interface by which rules replace a node by other nodes."""
+"""The Maker, by which a rule reads a node and adds the nodes that replace it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,12 @@ _AXES_IN_INPUTS = 18
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelFacts:
-    """Facts about a model that rules read: `infos` of its values, its `constants` (rules add to them), those
-    that are `dequantized`, and the names of values that are `read` and of those that are `computed` from
-    inputs. `whole` maps an integer value to the float value with the same integers. `stated`: values of
-    nodes that inference does not know.
+    """Facts about a model that rules read.
+
+    `constants` by name, to which rules add; `dequantized`: results of DequantizeLinear on constants. `read`:
+    names of values that a node or output reads; `computed`: of those that depend on inputs. `float_sums` maps
+    an int32 value to the float32 value of the same sums. `stated`: types and shapes of values that inference
+    cannot find.
     """
 
     opset: int
@@ -33,7 +35,7 @@ class ModelFacts:
     dequantized: Mapping[str, Constant]
     read: frozenset[str]
     computed: frozenset[str]
-    whole: dict[str, str] = field(default_factory=dict)
+    float_sums: dict[str, str] = field(default_factory=dict)
     stated: list[ValueInfoProto] = field(default_factory=list)
 
 
@@ -51,18 +53,22 @@ class Maker:
         self.opset, self._infos, self._constants = facts.opset, facts.infos, facts.constants
         self._dequantized, self._read = facts.dequantized, facts.read
         self._computed = facts.computed
-        self.whole, self._stated = facts.whole, facts.stated
+        self.float_sums, self._stated = facts.float_sums, facts.stated
 
     def input(self, position: int) -> str:
         """The name of an input, "" if it is left out."""
         return self.inputs[position] if position < len(self.inputs) else ""
+
+    def all_inputs(self, count: int) -> list[str]:
+        """The names of the operator's `count` inputs, "" for those that are left out."""
+        return [self.input(position) for position in range(count)]
 
     def output(self, position: int) -> str:
         """The name of an output, "" if it is left out."""
         return self.outputs[position] if position < len(self.outputs) else ""
 
     def is_read(self, name: str) -> bool:
-        """Whether a node reads a value of the file, or it is a graph output."""
+        """Whether a node reads a value of the file, or the value is a graph output."""
         return name in self._read
 
     def is_computed(self, name: str) -> bool:
@@ -90,7 +96,7 @@ class Maker:
         return name
 
     def state(self, name: str, dtype: Any, shape: Sequence[int]) -> None:
-        """State the type and shape of a value, for inference: it knows no nodes but ONNX's."""
+        """State the type and shape of a value that a node of another domain than ONNX's computes."""
         kind = element_type(dtype)
         self._stated.append(helper.make_tensor_value_info(name, kind, shape))
 
@@ -101,7 +107,7 @@ class Maker:
         return name
 
     def int64(self, values: ArrayLike) -> str:
-        """Add a constant of sizes, axes or limits; return its name."""
+        """Add a constant of int64; return its name."""
         return self.constant(values, np.int64)
 
     def known(self, name: str) -> NDArray[Any] | None:
@@ -122,7 +128,7 @@ class Maker:
             raise Unsupported(f"it computes on {kind}; a Cast to float32 must stand before it")
 
     def is_constant(self, name: str) -> bool:
-        """Whether a value is constant, or computed from constants by added nodes."""
+        """Whether a value is constant, or added nodes compute it from constants."""
         return name in self._constants or name in self._dequantized or name in self._folded
 
     def constant_of(self, name: str, label: str) -> NDArray[Any]:
@@ -156,7 +162,7 @@ class Maker:
         return self._infos[name].dtype if name in self._infos else None
 
     def reduce(self, op: str, x: str, axes: Sequence[int] | None, *, keep: bool = True, out: str = "") -> str:
-        """Add a reduction over axes (None: all)."""
+        """Add a reduction over axes (None: all); `keep`: they remain, with size 1."""
         keepdims = int(keep)
         if axes is None:
             return self.add(op, x, out=out, keepdims=keepdims)

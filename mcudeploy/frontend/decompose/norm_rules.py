@@ -11,9 +11,11 @@ from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _EPSILON = 1e-5
-_IMAGE = 4
+"""Default of ONNX's attribute `epsilon`."""
+_IMAGE_RANK = 4
 """Dimensions of a batch of images."""
 _MVN_EPSILON = 1e-9
+"""Epsilon that ONNX states for MeanVarianceNormalization."""
 
 
 def layer_norm(make: Maker) -> None:
@@ -49,12 +51,12 @@ def with_statistics(make: Maker, x: str, axes: Sequence[int], outputs: list[str]
 
 
 def batch_normalization(make: Maker) -> None:
-    """Replace normalisations with computed parameters, of several images, or of more dimensions."""
+    """Replace BatchNormalization with computed parameters, of several images, or of volumes."""
     shape = make.shape(make.inputs[0])
     if shape is None or len(shape) < 2 or make.integer("training_mode") or any(make.outputs[1:]):
         return
     if shape[0] == 1 and all(make.known(name) is not None for name in make.inputs[1:5]):
-        if len(shape) > _IMAGE:
+        if len(shape) > _IMAGE_RANK:
             image = make.reshaped(make.inputs[0], (*shape[:2], -1, shape[-1]))
             normalized = make.add(make.op, image, *make.inputs[1:5], **make.attributes)
             make.reshaped(normalized, shape, out=make.outputs[0])
@@ -73,7 +75,7 @@ def normalize_by(make: Maker, scale: str, bias: str, mean: str, variance: str) -
 def instance_normalization(make: Maker) -> None:
     """Normalise each channel by its mean and deviation."""
     x, scale, bias = make.inputs
-    shape = _image(make)
+    shape = _image_shape(make)
     axes = range(2, len(shape))
     centred, deviation = make.normalized(x, axes, make.number("epsilon", _EPSILON))
     gain = make.add("Div", _per_channel(make, scale, shape), deviation)
@@ -82,14 +84,15 @@ def instance_normalization(make: Maker) -> None:
 
 
 def _shift(make: Maker, centred: str, axes: range, gain: str, bias: str) -> str:
-    """Subtract the mean of the centred values, times the gain, from the bias. This mean is the rounding error
-    of the first one; the gain of a constant image magnifies it 300 times.
+    """The bias, corrected by the rounding error of the mean that was subtracted from the centred values.
+
+    This error is the mean of the centred values. The gain of a constant image magnifies it 300 times.
     """
     error = make.reduce("ReduceMean", centred, axes)
     return make.add("Sub", bias, make.add("Mul", error, gain))
 
 
-def _image(make: Maker) -> tuple[int, ...]:
+def _image_shape(make: Maker) -> tuple[int, ...]:
     shape = make.sizes(make.inputs[0])
     if len(shape) < 3:
         raise Unsupported(f"an input of {len(shape)} dimensions is not supported; 3 and more are")
@@ -104,40 +107,40 @@ def _per_channel(make: Maker, name: str, shape: tuple[int, ...]) -> str:
 def group_normalization(make: Maker) -> None:
     """Normalise groups of channels by their mean and deviation."""
     x, scale, bias = make.inputs
-    shape, groups = _image(make), make.integer("num_groups", 1)
+    shape, groups = _image_shape(make), make.integer("num_groups", 1)
     batch, channels = shape[:2]
     if groups < 1 or channels % groups:
         raise Unsupported(f"{channels} channels do not make {groups} groups")
-    each = channels // groups
-    by_group = make.reshaped(x, (batch, groups, each, *shape[2:]))
+    group_channels = channels // groups
+    by_group = make.reshaped(x, (batch, groups, group_channels, *shape[2:]))
     axes = range(2, len(shape) + 1)
     centred, deviation = make.normalized(by_group, axes, make.number("epsilon", _EPSILON))
-    parameters = (groups, each, *(1,) * (len(shape) - 2))
-    gain = make.add("Div", make.reshaped(scale, parameters), deviation)
-    shift = _shift(make, centred, axes, gain, make.reshaped(bias, parameters))
-    channel = (-1, channels, *(1,) * (len(shape) - 2))
-    scaled = make.add("Mul", make.reshaped(centred, shape), make.reshaped(gain, channel))
-    make.add("Add", scaled, make.reshaped(shift, channel), out=make.outputs[0])
+    per_group = (groups, group_channels, *(1,) * (len(shape) - 2))
+    gain = make.add("Div", make.reshaped(scale, per_group), deviation)
+    shift = _shift(make, centred, axes, gain, make.reshaped(bias, per_group))
+    per_channel = (-1, channels, *(1,) * (len(shape) - 2))
+    scaled = make.add("Mul", make.reshaped(centred, shape), make.reshaped(gain, per_channel))
+    make.add("Add", scaled, make.reshaped(shift, per_channel), out=make.outputs[0])
 
 
 def shifted_image(make: Maker) -> None:
-    """Subtract the first element of each channel or group before it is normalised, which changes no result.
+    """Subtract the first element of each channel or group before the normalisation, which changes no result.
 
     Otherwise ONNX Runtime divides the rounding error of the mean of a constant image by the root of epsilon.
     """
     x, out = make.inputs[0], make.outputs[0]
     make.stem += "/shifted"
-    whole = make.reshaped(x, (0, make.integer("num_groups"), -1))
-    first = make.add("Gather", whole, make.int64([0]), axis=2)
+    by_group = make.reshaped(x, (0, make.integer("num_groups"), -1))
+    first = make.add("Gather", by_group, make.int64([0]), axis=2)
     size = make.add("Shape", x)
-    shifted = make.add("Reshape", make.add("Sub", whole, first), size)
+    shifted = make.add("Reshape", make.add("Sub", by_group, first), size)
     make.add(make.op, shifted, *make.inputs[1:], out=out, **make.attributes)
 
 
 def mean_variance_normalization(make: Maker) -> None:
     """Normalise whole axes by their mean and deviation.
 
-    The first element is subtracted before: otherwise the rounding error of the mean of a constant image
+    The first element is subtracted at the start: otherwise the rounding error of the mean of a constant image
     exceeds the epsilon.
     """
     axes = [int(axis) for axis in make.attributes.get("axes", (0, 2, 3))]
@@ -173,15 +176,15 @@ def divide_by_norm(make: Maker, x: str, norm: str) -> None:
 
 def local_response_normalization(make: Maker) -> None:
     """Replace LRN: the mean of squares over adjacent channels is an average pool along them."""
-    x, shape, size = make.inputs[0], _image(make), make.integer("size")
-    last = make.add("Transpose", make.add("Mul", x, x), perm=(0, *range(2, len(shape)), 1))
+    x, shape, size = make.inputs[0], _image_shape(make), make.integer("size")
+    channels_last = make.add("Transpose", make.add("Mul", x, x), perm=(0, *range(2, len(shape)), 1))
     pixels = prod((shape[0], *shape[2:]))
     pads = [0, (size - 1) // 2, 0, size // 2]
-    plane = make.reshaped(last, (1, 1, pixels, shape[1]))
+    plane = make.reshaped(channels_last, (1, 1, pixels, shape[1]))
     means = make.add("AveragePool", plane, kernel_shape=[1, size], pads=pads, count_include_pad=1)
-    back = make.reshaped(means, (shape[0], *shape[2:], shape[1]))
-    squares = make.add("Transpose", back, perm=(0, len(shape) - 1, *range(1, len(shape) - 1)))
-    grown = make.add("Mul", squares, make.constant(make.number("alpha", 1e-4)))
-    base = make.add("Add", grown, make.constant(make.number("bias", 1.0)))
+    by_pixel = make.reshaped(means, (shape[0], *shape[2:], shape[1]))
+    squares = make.add("Transpose", by_pixel, perm=(0, len(shape) - 1, *range(1, len(shape) - 1)))
+    scaled = make.add("Mul", squares, make.constant(make.number("alpha", 1e-4)))
+    base = make.add("Add", scaled, make.constant(make.number("bias", 1.0)))
     power = make.add("Pow", base, make.constant(make.number("beta", 0.75)))
     make.add("Div", x, power, out=make.outputs[0])

@@ -1,6 +1,6 @@
 """Conversion of older operator sets to the first that is lowered.
 
-onnx converts the form of operators, not their meaning. Rules replace those whose meaning has changed.
+onnx converts operators to their new form. Rules replace the operators whose meaning has changed.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from mcudeploy.frontend.onnx.plain_forms import INITIALIZERS_ALONE
 from mcudeploy.frontend.onnx.protos import opset_of
 
 LOWERED_FROM = 13
-"""Older operator sets are converted to this one, the first with axes and pads as inputs."""
+"""The first opset that is lowered, in which axes and pads are inputs. Older models are converted to it."""
 
 
 def modern(proto: ModelProto) -> ModelProto:
-    """Convert a checked model to an operator set that is lowered. Raises ModelError if that fails."""
+    """Convert a checked model to an opset that is lowered. Raises ModelError if that fails."""
     opset = opset_of(proto)
     if opset >= LOWERED_FROM:
         return proto
@@ -46,8 +46,9 @@ def _rule(node: NodeProto) -> Rule | None:
 
 
 def _resize(make: Maker) -> None:
-    """Resize from the first element on, as ONNX Runtime does. The nearest element is the one before; along
-    axes that shrink, the one after.
+    """Replace an old Resize, with the rounding of ONNX Runtime: the nearest element is the one before.
+
+    Along axes that shrink, the nearest element is the one after.
     """
     scales = make.inputs[1] if len(make.inputs) > 1 else make.constant(make.attributes["scales"])
     mode, known = make.attributes.get("mode", b"nearest"), make.known(scales)
@@ -67,25 +68,25 @@ def _resized(make: Maker, x: str, scales: str, nearest: str, out: str = "") -> s
 
 
 def _hardmax(make: Maker) -> None:
-    """Choose the largest element over all axes from one on."""
+    """Choose the largest element over all axes from `axis` on."""
     x, axis = make.inputs[0], make.integer("axis", 1)
     rows = make.add("Hardmax", make.add("Flatten", x, axis=axis), axis=-1)
     make.add("Reshape", rows, make.add("Shape", x), out=make.outputs[0])
 
 
 def _batch_normalization(make: Maker) -> None:
-    """Normalise each element of an image by its own mean and deviation."""
+    """Normalise each element of an image: in old opsets, parameters may have a value for each element."""
     normalize_by(make, *make.inputs[1:5])
 
 
 def _pad(make: Maker) -> None:
-    """Repeat or mirror values: onnx keeps the attribute `value`, which only constant pads have now."""
+    """Replace a Pad that repeats or mirrors: onnx gives it a value, which only constant pads may have."""
     pads = make.int64(make.attributes["pads"])
     make.add("Pad", make.inputs[0], pads, out=make.outputs[0], **make.only("mode"))
 
 
 def _dropout(make: Maker) -> None:
-    """Pass the values on. The mask was of floats, and is of truth values now."""
+    """Replace Dropout by Identity. In old opsets its mask has floats, which is not supported."""
     if make.is_read(make.output(1)):
         raise Unsupported("its mask is read, which only training needs: export the model for inference")
     make.add("Identity", make.inputs[0], out=make.outputs[0])

@@ -11,13 +11,12 @@ from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 
 _EQUATION = re.compile(r"[A-Za-z.]*(,[A-Za-z.]*)*(->[A-Za-z.]*)?")
-_DOTS = "αβγδεζηθ"
-"""Letters for the dimensions of an ellipsis."""
+_ELLIPSIS_LETTERS = "αβγδεζηθ"
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A tensor, a letter for each of its dimensions, and their sizes."""
+    """A tensor: its `shape`, and a letter for each of its dimensions."""
 
     name: str
     letters: str
@@ -25,18 +24,18 @@ class Term:
 
     @property
     def sizes(self) -> dict[str, int]:
-        """Sizes by letter."""
+        """The size of each letter's dimension."""
         return dict(zip(self.letters, self.shape, strict=True))
 
 
 def matmul(make: Maker) -> None:
     """Replace products that lowering lacks: vectors, repeated matrices, and batches of constant matrices."""
     a, b = make.shape(make.inputs[0]), make.shape(make.inputs[1])
-    if 1 in (len(a or ()), len(b or ())):  # a vector: the shape of the other one may follow later
+    if 1 in (len(a or ()), len(b or ())):  # a vector needs the other operand's shape now: raise without it
         a, b = make.sizes(make.inputs[0]), make.sizes(make.inputs[1])
     if a is None or b is None or _is_plain(make, a, b):
         return
-    lead = _DOTS[: max(len(a), len(b), 2) - 2]
+    lead = _ELLIPSIS_LETTERS[: max(len(a), len(b), 2) - 2]
     first = Term(make.inputs[0], "k" if len(a) == 1 else lead[len(lead) + 2 - len(a) :] + "mk", a)
     second = Term(make.inputs[1], "k" if len(b) == 1 else lead[len(lead) + 2 - len(b) :] + "kn", b)
     result = lead + ("m" if len(a) > 1 else "") + ("n" if len(b) > 1 else "")
@@ -48,11 +47,11 @@ def _is_plain(make: Maker, a: tuple[int, ...], b: tuple[int, ...]) -> bool:
     """Whether lowering implements a product of these shapes."""
     if len(a) < 2 or len(b) < 2:
         return False
-    constant = [make.is_constant(name) for name in make.inputs[:2]]
-    if all(constant):
+    is_constant = [make.is_constant(name) for name in make.inputs[:2]]
+    if all(is_constant):
         return True
-    if any(constant):
-        return prod((a, b)[constant.index(True)][:-2]) == 1
+    if any(is_constant):
+        return prod((a, b)[is_constant.index(True)][:-2]) == 1
     return _without_leading_ones(a[:-2]) == _without_leading_ones(b[:-2])
 
 
@@ -97,7 +96,7 @@ def einsum(make: Maker) -> None:
     """Replace Einsum by products of two operands, from the left."""
     shapes = [make.sizes(name) for name in make.inputs]
     letters, result = _letters(bytes(make.attributes["equation"]).decode(), [len(shape) for shape in shapes])
-    terms = [_distinct(make, Term(*each)) for each in zip(make.inputs, letters, shapes, strict=True)]
+    terms = [_diagonal(make, Term(*each)) for each in zip(make.inputs, letters, shapes, strict=True)]
     sizes = _sizes(terms)
     total = terms[0]
     for place, term in enumerate(terms[1:], 2):
@@ -114,7 +113,7 @@ def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     if not _EQUATION.fullmatch(equation) or len(terms) != len(ranks):
         raise Unsupported(f"its equation is not one for {len(ranks)} operands")
     dots = [rank - len(term.replace("...", "")) for term, rank in zip(terms, ranks, strict=True)]
-    lead = _DOTS[: max(dots)]
+    lead = _ELLIPSIS_LETTERS[: max(dots)]
     full = [term.replace("...", lead[len(lead) - count :]) for term, count in zip(terms, dots, strict=True)]
     if not arrow:
         every = "".join(full)
@@ -122,8 +121,8 @@ def _letters(equation: str, ranks: list[int]) -> tuple[list[str], str]:
     return full, right.replace("...", lead)
 
 
-def _distinct(make: Maker, term: Term) -> Term:
-    """Take the diagonal of dimensions with the same letter."""
+def _diagonal(make: Maker, term: Term) -> Term:
+    """Take the diagonal of dimensions with the same letter, so that each letter occurs once."""
     for letter, size in zip(term.letters, term.shape, strict=True):
         if term.letters.count(letter) < 2:
             continue
@@ -136,7 +135,7 @@ def _distinct(make: Maker, term: Term) -> Term:
         flat = make.reshaped(moved, (*shape, size * size))
         diagonal = make.slice(flat, [0], [size * size], [len(rest)], [size + 1])
         letters = "".join(term.letters[place] for place in rest) + letter
-        return _distinct(make, Term(diagonal, letters, (*shape, size)))
+        return _diagonal(make, Term(diagonal, letters, (*shape, size)))
     return term
 
 
@@ -154,28 +153,29 @@ def _sizes(terms: Iterable[Term]) -> dict[str, int]:
 
 def product(make: Maker, a: Term, b: Term, result_letters: str) -> Term:
     """Sum the products over the letters outside `result_letters`; the result has no dimensions of size 1."""
-    a, b = _slim(make, a), _slim(make, b)
+    a, b = _squeezed(make, a), _squeezed(make, b)
     sizes = _sizes((a, b))
     a = _summed(make, a, result_letters + b.letters)
     b = _summed(make, b, result_letters + a.letters)
-    many = _common(a.letters, b.letters, result_letters)
+    batch_letters = _common(a.letters, b.letters, result_letters)
     summed = "".join(letter for letter in _common(a.letters, b.letters) if letter not in result_letters)
     if not summed:
         return _elementwise(make, a, b, sizes)
-    if many and make.is_constant(a.name):
+    if batch_letters and make.is_constant(a.name):
         a, b = b, a
     rows = "".join(letter for letter in a.letters if letter not in b.letters)
     cols = "".join(letter for letter in b.letters if letter not in a.letters)
-    groups = many, summed, rows, cols
+    groups = batch_letters, summed, rows, cols
     count, depth, height, width = (prod(sizes[letter] for letter in group) for group in groups)
-    if many and make.is_constant(b.name):
-        image = _grouped(make, a, many + summed + rows, (1, count * depth, height))
-        filters = _grouped(make, b, many + cols + summed, (count * width, depth, 1))
-        return _ungrouped(make, make.add("Conv", image, filters, group=count), many + cols + rows, sizes)
-    batch = (count,) if many else ()
-    left = _grouped(make, a, many + rows + summed, (*batch, height, depth))
-    right = _grouped(make, b, many + summed + cols, (*batch, depth, width))
-    return _ungrouped(make, make.add("MatMul", left, right), many + rows + cols, sizes)
+    if batch_letters and make.is_constant(b.name):
+        image = _grouped(make, a, batch_letters + summed + rows, (1, count * depth, height))
+        filters = _grouped(make, b, batch_letters + cols + summed, (count * width, depth, 1))
+        result = make.add("Conv", image, filters, group=count)
+        return _ungrouped(make, result, batch_letters + cols + rows, sizes)
+    batch = (count,) if batch_letters else ()
+    left = _grouped(make, a, batch_letters + rows + summed, (*batch, height, depth))
+    right = _grouped(make, b, batch_letters + summed + cols, (*batch, depth, width))
+    return _ungrouped(make, make.add("MatMul", left, right), batch_letters + rows + cols, sizes)
 
 
 def _common(letters: str, *others: str) -> str:
@@ -183,7 +183,7 @@ def _common(letters: str, *others: str) -> str:
     return "".join(letter for letter in letters if all(letter in other for other in others))
 
 
-def _slim(make: Maker, term: Term) -> Term:
+def _squeezed(make: Maker, term: Term) -> Term:
     """Remove the dimensions of size 1 from a tensor."""
     if 1 not in term.shape:
         return term
@@ -212,7 +212,7 @@ def _elementwise(make: Maker, a: Term, b: Term, sizes: Mapping[str, int]) -> Ter
 
 
 def _grouped(make: Maker, term: Term, letters: str, shape: Iterable[int]) -> str:
-    """Reorder and reshape the tensor."""
+    """Order the dimensions of a tensor as `letters`, then reshape it; return its name."""
     name = term.name
     if letters != term.letters:
         name = make.add("Transpose", name, perm=[term.letters.index(letter) for letter in letters])
@@ -221,7 +221,7 @@ def _grouped(make: Maker, term: Term, letters: str, shape: Iterable[int]) -> str
 
 
 def _ungrouped(make: Maker, name: str, letters: str, sizes: Mapping[str, int]) -> Term:
-    """Give every letter a dimension again."""
+    """Reshape a tensor so that every letter has a dimension."""
     shape = tuple(sizes[letter] for letter in letters)
     return Term(make.reshaped(name, shape), letters, shape)
 

@@ -1,4 +1,4 @@
-"""Models as ONNX Runtime computes them without rounding inside, and in forms that it supports."""
+"""Changes of a model so that ONNX Runtime computes it correctly, as the reference."""
 
 from __future__ import annotations
 
@@ -15,25 +15,24 @@ from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, graphs_of
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes, fix_inputs
 from mcudeploy.frontend.onnx.windows import same_pads
 
-_WEIGHTS = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
-"""The input with the weights."""
+_WEIGHTS_INPUT = {"Conv": 1, "ConvInteger": 1, "QLinearConv": 3}
+"""Position of the weights among a convolution's inputs."""
 
 
 def for_reference(proto: ModelProto, shapes: Shapes = NO_SHAPES) -> ModelProto:
-    """Replace operators that ONNX Runtime computes differently, or not at all.
+    """Replace operators that ONNX Runtime computes wrongly, or not at all. `shapes`: the user's, by input.
 
-    `shapes`: those of the user, by input.
-
-    Integer operators become float operators between quantisations: some kernels of ONNX Runtime for these
-    saturate inside, or round the activations. Recurrent operators get the steps as first axis, the only
-    layout it implements. Its MeanVarianceNormalization omits the epsilon: 0 / 0 for a constant image. The
-    images of other normalisations are shifted. It refuses LRN of an even size, dilations beside auto_pad, and
-    two nodes of one name.
+    - Integer operators become float operators between quantisations: some integer kernels saturate
+      intermediate results, or round activations.
+    - Recurrent operators get the steps as first axis, the only layout that ONNX Runtime implements.
+    - MeanVarianceNormalization omits the epsilon there: 0 / 0 for a constant image.
+    - The images of other normalisations are shifted, see `shifted_image`.
+    - ONNX Runtime refuses LRN of an even size, dilations beside auto_pad, and two nodes of one name.
     """
     if opset_of(proto) < LOWERED_FROM and any(map(_writes_newer, proto.graph.node)):
         proto = modern(inferred(inlined(proto)))
     infos: dict[str, Info] = {}
-    if any(_is_even(node) or _is_dilated(node) for node in proto.graph.node):
+    if any(_is_even_lrn(node) or _is_dilated(node) for node in proto.graph.node):
         fix_inputs(proto.graph, shapes)
         known = inferred(proto).graph
         infos = {value.name: info_of(value) for value in (*known.value_info, *known.input, *known.output)}
@@ -46,9 +45,7 @@ def for_reference(proto: ModelProto, shapes: Shapes = NO_SHAPES) -> ModelProto:
 
 
 def _writes_newer(node: NodeProto) -> bool:
-    """Whether the rule for a node writes forms that older operator sets may lack, as an axis of
-    DequantizeLinear.
-    """
+    """Whether the rule for a node writes what older opsets may lack, such as an axis of DequantizeLinear."""
     return _rule(node) not in (None, norm_rules.shifted_image)
 
 
@@ -57,26 +54,26 @@ def _rule(node: NodeProto) -> Rule | None:
         return norm_rules.shifted_image
     integers = node.op_type.startswith("Q") and node.op_type != "QuantizeLinear"
     by_batch = any(item.name == "layout" and item.i for item in node.attribute)
-    others = node.op_type in ("MatMulNBits", "MeanVarianceNormalization") or _is_even(node)
+    others = node.op_type in ("MatMulNBits", "MeanVarianceNormalization") or _is_even_lrn(node)
     return rule_for(node) if integers or by_batch or others else None
 
 
-def _is_even(node: NodeProto) -> bool:
-    """Whether it is an LRN over an even number of channels."""
-    plain = node.op_type == "LRN" and node.domain in ONNX_DOMAINS
-    return plain and int(attribute_of(node, "size", 1)) % 2 == 0
+def _is_even_lrn(node: NodeProto) -> bool:
+    """Whether a node is an LRN over an even number of channels."""
+    is_lrn = node.op_type == "LRN" and node.domain in ONNX_DOMAINS
+    return is_lrn and int(attribute_of(node, "size", 1)) % 2 == 0
 
 
 def _is_dilated(node: NodeProto) -> bool:
     """Whether a node is a dilated convolution whose pads depend on its input's size (auto_pad)."""
-    plain = node.op_type in _WEIGHTS and node.domain in ONNX_DOMAINS
-    by_input = plain and attribute_of(node, "auto_pad", b"").startswith(b"SAME")
-    return by_input and any(step > 1 for step in attribute_of(node, "dilations", ()))
+    is_conv = node.op_type in _WEIGHTS_INPUT and node.domain in ONNX_DOMAINS
+    pads_by_size = is_conv and attribute_of(node, "auto_pad", b"").startswith(b"SAME")
+    return pads_by_size and any(step > 1 for step in attribute_of(node, "dilations", ()))
 
 
 def _explicit_pads(make: Maker) -> None:
     """State the pads of a convolution."""
-    sizes, weights = make.sizes(make.inputs[0]), make.sizes(make.inputs[_WEIGHTS[make.op]])
+    sizes, weights = make.sizes(make.inputs[0]), make.sizes(make.inputs[_WEIGHTS_INPUT[make.op]])
     dilations = make.attributes["dilations"]
     strides = make.attributes.get("strides", [1] * len(dilations))
     upper = make.attributes["auto_pad"] == b"SAME_UPPER"

@@ -1,4 +1,4 @@
-"""Rules for networks over sequences: recurrent ones, transformers beside attention, state-space models."""
+"""Rules for networks over sequences: recurrent operators, parts of transformers, state-space models."""
 
 from __future__ import annotations
 
@@ -6,21 +6,23 @@ from math import prod, sqrt
 
 from onnx import helper
 
-from mcudeploy.frontend.decompose.integer_rules import padded
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
-_SEQUENCE, _LENGTHS, _FIRST, _LAST = 0, 4, 5, 7
+_SEQUENCE, _LENGTHS = 0, 4
+_STATES = range(5, 7)
+"""Positions of a recurrent node's inputs: the sequence, the lengths, the initial states."""
 _BATCH_AXES = (2, 1, 1)
-"""Order of the result axes if the steps come first."""
-_BATCH_FIRST = ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2))
-"""Order of the result axes if the batch comes first."""
+"""The batch axis of each result with layout 0, steps first."""
+_TO_BATCH_FIRST = ((2, 0, 1, 3), (1, 0, 2), (1, 0, 2))
+"""For each result, the order of its axes that turns layout 0 into layout 1, batch first."""
 
 
 def batched(make: Maker) -> None:
-    """Replace LSTM, GRU and RNN with layout 1, a batch, or sequences that end early: a node for each
-    sequence, the steps first.
+    """Replace LSTM, GRU and RNN with layout 1, a batch, or sequences that end early.
+
+    Each sequence gets a node with layout 0, steps first.
     """
     by_batch = make.integer("layout")
     sizes = make.shape(make.inputs[0])
@@ -30,8 +32,8 @@ def batched(make: Maker) -> None:
         return
     inputs = list(make.inputs)
     if by_batch:
-        for position in (_SEQUENCE, *range(_FIRST, min(_LAST, len(inputs)))):
-            if inputs[position]:
+        for position in (_SEQUENCE, *_STATES):
+            if make.input(position):
                 inputs[position] = make.add("Transpose", inputs[position], perm=[1, 0, 2])
     if batch > 1:
         _require_states(make, batch, by_batch)
@@ -44,13 +46,16 @@ def batched(make: Maker) -> None:
             values = [_filled(make, own, steps - length) for own, length in zip(values, lengths, strict=True)]
         whole = values[0] if batch == 1 else make.add("Concat", *values, axis=_BATCH_AXES[number])
         if by_batch:
-            make.add("Transpose", whole, out=name, perm=list(_BATCH_FIRST[number]))
+            make.add("Transpose", whole, out=name, perm=list(_TO_BATCH_FIRST[number]))
         else:
             make.add("Identity", whole, out=name)
 
 
 def _lengths(make: Maker, steps: int, batch: int) -> list[int] | None:
-    """The steps of each sequence; None if all have the input's. Raises Unsupported for wrong lengths."""
+    """The number of steps of each sequence; None if all have as many as the input.
+
+    Raises Unsupported for wrong lengths.
+    """
     name = make.input(_LENGTHS)
     if not name or not steps:
         return None
@@ -66,8 +71,8 @@ def _filled(make: Maker, steps: str, missing: int) -> str:
 
 
 def _require_states(make: Maker, batch: int, by_batch: int) -> None:
-    """Raise Unsupported for initial states of another batch."""
-    for position in range(_FIRST, _LAST):
+    """Raise Unsupported unless the initial states have the same batch as the sequences."""
+    for position in _STATES:
         name = make.input(position)
         if name and make.sizes(name)[0 if by_batch else 1] != batch:
             raise Unsupported(
@@ -81,8 +86,8 @@ def _one(make: Maker, inputs: list[str], sequence: int | None, lengths: list[int
     own = list(inputs)
     if sequence is not None:
         bounds = [make.int64(bound) for bound in ([sequence], [sequence + 1], [1])]
-        for position in (_SEQUENCE, *range(_FIRST, min(_LAST, len(inputs)))):
-            if inputs[position]:
+        for position in (_SEQUENCE, *_STATES):
+            if make.input(position):
                 own[position] = make.add("Slice", inputs[position], *bounds)
     if lengths is not None:
         own[_SEQUENCE] = make.slice(own[_SEQUENCE], [0], [lengths[sequence or 0]], [0])
@@ -124,21 +129,23 @@ def quick_gelu(make: Maker) -> None:
 
 
 def _biased(make: Maker) -> str:
-    x, bias = padded(make.inputs, 2)
+    """The sum of the first input and the bias, if there is one."""
+    x, bias = make.all_inputs(2)
     return make.add("Add", x, bias) if bias else x
 
 
 def _share_of(make: Maker, x: str, share: str, out: str) -> None:
-    """X * (1 + share) / 2."""
+    """Write x * (1 + share) / 2."""
     half = make.add("Mul", x, make.constant(0.5))
     make.add("Mul", half, make.add("Add", share, make.constant(1.0)), out=out)
 
 
-_ENDLESS = 2**31 - 1
+_TO_END = 2**31 - 1
+"""End of a Slice that takes all further elements."""
 
 
 def swiglu(make: Maker) -> None:
-    """Multiply the swish of one half by the other half."""
+    """Replace SwiGLU: the product of swish(a) and b."""
     a, b = make.inputs
     slope = make.number("alpha", 1.0)
     scaled = a if slope == 1 else make.add("Mul", a, make.constant(slope))
@@ -160,7 +167,7 @@ def rotary_embedding(make: Maker) -> None:
     cos, sin = (_angles(make, name, length, width // 2, flat=len(shape) == 3) for name in make.inputs[1:3])
     turned = _turned(make, x, (cos, sin), (*head_shape[:-1], width))
     if width < head_shape[-1]:
-        turned = make.add("Concat", turned, _part(make, x, width, _ENDLESS), axis=3)
+        turned = make.add("Concat", turned, _part(make, x, width, _TO_END), axis=3)
     make.reshaped(turned, shape, out=make.outputs[0])
 
 
@@ -193,10 +200,13 @@ def _part(make: Maker, x: str, first: int, end: int, step: int = 1) -> str:
 
 
 def causal_conv(make: Maker) -> None:
-    """Convolve depthwise after the last inputs of the previous call, which the operator keeps."""
-    x, weights, bias, past = make.inputs[0], make.inputs[1], make.input(2), make.input(3)
+    """Replace CausalConvWithState by a depthwise convolution of the last inputs of earlier calls and the new.
+
+    The second output has the last inputs for the next call.
+    """
+    x, weights, bias, past = make.all_inputs(4)
     (_, channels, length), kernel = make.sizes(x), make.sizes(weights)[2]
-    history, how = kernel - 1, make.attributes.get("activation", b"none")
+    history, activation = kernel - 1, make.attributes.get("activation", b"none")
     whole = x
     if past and history:
         whole = make.add("Concat", past, x, axis=2)
@@ -206,7 +216,7 @@ def causal_conv(make: Maker) -> None:
         make.slice(whole, [length], [length + history], [2], out=make.output(1))
     inputs = [whole, weights, bias] if bias else [whole, weights]
     convolved = make.add("Conv", *inputs, group=channels)
-    if how == b"none":
+    if activation == b"none":
         make.add("Identity", convolved, out=make.outputs[0])
     else:
         make.add("Mul", convolved, make.add("Sigmoid", convolved), out=make.outputs[0])

@@ -14,12 +14,12 @@ from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import element_type
 
 _MOST_GROUPS = 3
-"""Limit of the groups of adjacent axes that are reduced, or kept: the dimensions of a tensor."""
+"""Groups of adjacent axes, reduced or kept, that one kernel takes: a stored tensor has three axes."""
 _PAIRWISE = {"ReduceMax": "Max", "ReduceMin": "Min", "ReduceProd": "Mul", "ReduceSum": "Add"}
 
 
 def chain(op: str) -> Callable[[Maker], None]:
-    """Combine any number of values pairwise."""
+    """Rule that combines any number of values by `op`, two at a time."""
 
     def rule(make: Maker) -> None:
         inputs = list(make.inputs)
@@ -36,7 +36,7 @@ def chain(op: str) -> Callable[[Maker], None]:
 
 
 def swapped(op: str) -> Callable[[Maker], None]:
-    """Rule for a function of two values with exchanged operands."""
+    """Rule for a comparison that equals `op` with exchanged operands."""
 
     def rule(make: Maker) -> None:
         make.add(op, make.inputs[1], make.inputs[0], out=make.outputs[0])
@@ -52,7 +52,7 @@ def _axes(make: Maker) -> Sequence[int] | None:
 
 
 def reduction(make: Maker) -> None:
-    """Reduce int32 and int64 by halves, and floats over groups of axes."""
+    """Replace reductions: of int32 and int64 by halves, of floats over many groups of axes one by one."""
     pairwise = _PAIRWISE.get(make.op)
     if pairwise is None or make.dtype(make.inputs[0]) not in ("int32", "int64"):
         _groups_of_axes(make)
@@ -64,31 +64,30 @@ def reduction(make: Maker) -> None:
     result = make.inputs[0]
     for axis in sorted(reduced, key=lambda at: -shape[at]):
         result = _halved(make, pairwise, result, axis, shape[axis])
-    keep = make.integer("keepdims", 1)
-    sizes = [1 if at in reduced else size for at, size in enumerate(shape) if keep or at not in reduced]
-    make.reshaped(result, sizes, out=make.outputs[0])
+    make.reshaped(result, _reduced_shape(make, shape, reduced), out=make.outputs[0])
 
 
 def _halved(make: Maker, op: str, x: str, axis: int, size: int) -> str:
-    """The elements of an axis joined by `op`, which is associative: halves first, so that few steps do it."""
+    """Reduce an axis by the associative `op`, which combines its two halves until one element is left."""
 
     def part(first: int, end: int) -> str:
         return make.slice(x, [first], [end], [axis])
 
-    rest = []
+    odd_elements = []
     while size > 1:
         half = size // 2
         if size % 2:
-            rest.append(part(size - 1, size))
+            odd_elements.append(part(size - 1, size))
         x, size = make.add(op, part(0, half), part(half, 2 * half)), half
-    for each in rest:
-        x = make.add(op, x, each)
+    for element in odd_elements:
+        x = make.add(op, x, element)
     return x
 
 
 def _groups_of_axes(make: Maker) -> None:
-    """Split a reduction over non-adjacent axes, such as [0, 2] of four, into one reduction for each group of
-    adjacent axes. One kernel takes up to three groups, reduced or kept.
+    """Split a reduction of more than _MOST_GROUPS groups, such as over [0, 2] of four axes.
+
+    Each group of adjacent reduced axes gets a reduction.
     """
     if make.input(1) and make.known(make.input(1)) is None:
         return  # it may be folded later
@@ -106,17 +105,17 @@ def _groups_of_axes(make: Maker) -> None:
     for run in runs:
         if run[0] in reduced:
             result = make.reduce(make.op, result, run)
-    summed_shape = [1 if at in reduced else size for at, size in enumerate(shape)]
+    make.reshaped(result, _reduced_shape(make, shape, reduced), out=make.outputs[0])
+
+
+def _reduced_shape(make: Maker, shape: Sequence[int], reduced: set[int]) -> list[int]:
+    """The shape of a reduction's result."""
     keep = make.integer("keepdims", 1)
-    make.reshaped(
-        result,
-        summed_shape if keep else [size for at, size in enumerate(shape) if at not in reduced],
-        out=make.outputs[0],
-    )
+    return [1 if at in reduced else size for at, size in enumerate(shape) if keep or at not in reduced]
 
 
-def of_sum(make: Maker) -> None:
-    """ReduceL1, L2, SumSquare, LogSum, LogSumExp: a function of a sum of functions."""
+def function_of_sum(make: Maker) -> None:
+    """Replace ReduceL1, L2, SumSquare, LogSum and LogSumExp: functions of a sum of functions."""
     x, out, axes = make.inputs[0], make.outputs[0], _axes(make)
     keep = bool(make.attributes.get("keepdims", 1))
     if not axes:
@@ -133,15 +132,15 @@ def of_sum(make: Maker) -> None:
         case "ReduceLogSum":
             make.add("Log", make.reduce("ReduceSum", x, axes, keep=keep), out=out)
         case _:
-            most = make.reduce("ReduceMax", x, axes)
-            grown = make.add("Exp", make.add("Sub", x, most))
-            total = make.add("Log", make.reduce("ReduceSum", grown, axes, keep=keep))
-            most = most if keep else make.reduce("ReduceMax", x, axes, keep=False)
-            make.add("Add", total, most, out=out)
+            maximum = make.reduce("ReduceMax", x, axes)
+            powers = make.add("Exp", make.add("Sub", x, maximum))
+            total = make.add("Log", make.reduce("ReduceSum", powers, axes, keep=keep))
+            maximum = maximum if keep else make.reduce("ReduceMax", x, axes, keep=False)
+            make.add("Add", total, maximum, out=out)
 
 
 def log_softmax(make: Maker) -> None:
-    """X - max - log(sum(exp(x - max)))."""
+    """Replace LogSoftmax: x - max - log(sum(exp(x - max)))."""
     axes = [int(make.attributes.get("axis", -1))]
     low = make.add("Sub", make.inputs[0], make.reduce("ReduceMax", make.inputs[0], axes))
     total = make.add("Log", make.reduce("ReduceSum", make.add("Exp", low), axes))
@@ -211,13 +210,14 @@ def _shifted(make: Maker, x: str, places: int, filling: float, *, reverse: bool)
 
 
 def hardmax(make: Maker) -> None:
-    """Return 1 at the first largest element along an axis; as in ONNX Runtime, 0 everywhere if the first is
-    NaN.
+    """Replace Hardmax: 1 at the first largest element along an axis, else 0.
+
+    As in ONNX Runtime, all results are 0 if the first element is NaN.
     """
     shape, axis = make.sizes(make.inputs[0]), make.integer("axis", -1)
     along = [1] * len(shape)
     along[axis] = -1
-    places = make.constant(np.arange(1, shape[axis] + 1).reshape(along))
+    places = make.constant(np.arange(1, shape[axis] + 1).reshape(along))  # from 1 on: no place is 0
     index = make.add("ArgMax", make.inputs[0], axis=axis, keepdims=1)
     place = make.add("Add", make.add("Cast", index, to=TensorProto.FLOAT), make.constant(1.0))
     first = make.add("Gather", make.inputs[0], make.int64([0]), axis=axis)
@@ -233,10 +233,10 @@ def is_nan(make: Maker) -> None:
 
 def is_inf(make: Maker) -> None:
     """Compare the input with the largest finite number."""
-    below, above = make.integer("detect_negative", 1), make.integer("detect_positive", 1)
-    most = make.constant(np.finfo(np.float32).max)
-    if not below and not above:
+    negative, positive = make.integer("detect_negative", 1), make.integer("detect_positive", 1)
+    largest = make.constant(np.finfo(np.float32).max)
+    if not negative and not positive:
         raise Unsupported("it detects neither positive nor negative infinity: its result is constant")
-    x = make.add("Abs", make.inputs[0]) if below and above else make.inputs[0]
-    x = x if above else make.add("Neg", x)
-    make.add("Less", most, x, out=make.outputs[0])
+    x = make.add("Abs", make.inputs[0]) if negative and positive else make.inputs[0]
+    x = x if positive else make.add("Neg", x)
+    make.add("Less", largest, x, out=make.outputs[0])

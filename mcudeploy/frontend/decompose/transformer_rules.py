@@ -8,7 +8,7 @@ from math import sqrt
 import numpy as np
 from onnx import TensorProto
 
-from mcudeploy.frontend.decompose.attention_rules import NEVER
+from mcudeploy.frontend.decompose.attention_rules import HIDING_TERM
 from mcudeploy.frontend.decompose.maker import Maker
 from mcudeploy.frontend.decompose.norm_rules import with_statistics
 from mcudeploy.frontend.onnx.nodes import Unsupported
@@ -18,8 +18,8 @@ _EPSILON = 1e-12
 """Epsilon of a norm with a sum if the node states none."""
 _NORMALIZES_FROM = 17
 """First opset with LayerNormalization."""
-_HIDDEN = -10000.0
-"""Value that masks add to the score of a hidden position if the node states none."""
+_MASK_FILTER = -10000.0
+"""Value that a mask adds to the score of a hidden position if the node states none."""
 
 
 def skip_layer_norm(make: Maker) -> None:
@@ -27,9 +27,9 @@ def skip_layer_norm(make: Maker) -> None:
     simplified = make.op == "SkipSimplifiedLayerNormalization"
     x, skip, gamma = make.inputs[:3]
     beta, bias = ("", make.input(3)) if simplified else (make.input(3), make.input(4))
-    shared = make.output(3)
-    first = make.add("Add", x, skip, out="" if bias else shared)
-    total = make.add("Add", first, bias, out=shared) if bias else first
+    sum_output = make.output(3)
+    first = make.add("Add", x, skip, out="" if bias else sum_output)
+    total = make.add("Add", first, bias, out=sum_output) if bias else first
     epsilon = make.number("epsilon", _EPSILON)
     if simplified:
         _rms_norm(make, total, gamma, epsilon)
@@ -46,7 +46,7 @@ def simplified_layer_norm(make: Maker) -> None:
 
 
 def _layer_norm(make: Maker, x: str, parameters: tuple[str, str], epsilon: float) -> None:
-    """Write the norm of the last axis, with a gain and an offset or ""."""
+    """Write the norm of the last axis; `parameters`: the gain, and the offset or ""."""
     gamma, beta = parameters
     statistics = [make.output(place) if make.is_read(make.output(place)) else "" for place in (1, 2)]
     if make.opset >= _NORMALIZES_FROM and not any(statistics):
@@ -58,7 +58,7 @@ def _layer_norm(make: Maker, x: str, parameters: tuple[str, str], epsilon: float
 
 
 def _rms_norm(make: Maker, x: str, gamma: str, epsilon: float) -> None:
-    """Write the norm of the last axis without its mean; ONNX has the operator in its newest versions only."""
+    """Write RMSNormalization of the last axis, in the private domain: older versions of ONNX lack it."""
     if any(make.is_read(make.output(place)) for place in (1, 2)):
         raise Unsupported("its mean and deviation are read, which is not supported")
     out = make.outputs[0]
@@ -68,17 +68,17 @@ def _rms_norm(make: Maker, x: str, gamma: str, epsilon: float) -> None:
 
 def embed_layer_norm(make: Maker) -> None:
     """Replace EmbedLayerNormalization by rows of tables, their sum and its norm."""
-    ids, segments, words, places, kinds, gamma, beta = make.inputs[:7]
-    mask, numbers = make.input(7), make.input(8)
+    ids, segments, word_table, position_table, segment_table, gamma, beta = make.inputs[:7]
+    mask, position_ids = make.input(7), make.input(8)
     length = make.sizes(ids)[1]
-    if numbers:
-        position = make.add("Gather", places, numbers, axis=0)
+    if position_ids:
+        positions = make.add("Gather", position_table, position_ids, axis=0)
     else:
-        position = make.slice(places, [0], [length], [0])
-    shared = make.output(2)
-    total = make.add("Add", make.add("Gather", words, ids, axis=0), position, out="" if segments else shared)
+        positions = make.slice(position_table, [0], [length], [0])
+    sum_output, words = make.output(2), make.add("Gather", word_table, ids, axis=0)
+    total = make.add("Add", words, positions, out="" if segments else sum_output)
     if segments:
-        total = make.add("Add", total, make.add("Gather", kinds, segments, axis=0), out=shared)
+        total = make.add("Add", total, make.add("Gather", segment_table, segments, axis=0), out=sum_output)
     mask_index = make.outputs[1:2]
     make.outputs[1:] = []  # the norm would take them for its statistics
     _layer_norm(make, total, (gamma, beta), make.number("epsilon", _EPSILON))
@@ -92,7 +92,7 @@ def attention(make: Maker) -> None:
     """Replace Attention, which computes queries, keys and values by one product."""
     x, weights = make.inputs[:2]
     if make.input(4) or any(make.is_read(name) for name in make.outputs[1:]):
-        raise _of_cache()
+        raise _has_cache_error()
     if make.integer("do_rotary"):
         raise Unsupported("do_rotary is not supported")
     batch, length, _ = make.sizes(x)
@@ -111,7 +111,7 @@ def attention(make: Maker) -> None:
 def multi_head_attention(make: Maker) -> None:
     """Replace MultiHeadAttention of separate queries, keys and values."""
     if any(map(make.input, (6, 7, 8, 9))) or any(make.is_read(name) for name in make.outputs[1:]):
-        raise _of_cache()
+        raise _has_cache_error()
     if not make.input(1) or not make.input(2):
         raise Unsupported("queries, keys and values are packed in one tensor; export them as three")
     shapes = [make.sizes(name) for name in make.inputs[:3]]
@@ -128,14 +128,14 @@ def multi_head_attention(make: Maker) -> None:
     _attend(make, parts, (batch, queries, keys), width, (make.input(4), make.input(5)))
 
 
-def _of_cache() -> Unsupported:
+def _has_cache_error() -> Unsupported:
     return Unsupported(
         "keys and values of earlier calls (past, present) are not supported: export the model without a cache"
     )
 
 
 def _by_heads(make: Maker, x: str, shape: tuple[int, ...]) -> str:
-    """[batch, length, width] -> [batch, heads, length, depth]."""
+    """Move the heads to an axis: [batch, length, width] -> [batch, heads, length, depth]."""
     batch, length, width = shape
     heads = make.integer("num_heads")
     if heads < 1 or width % heads:
@@ -148,8 +148,9 @@ _Sizes = tuple[int, int, int]
 
 
 def _attend(make: Maker, parts: Sequence[str], sizes: _Sizes, width: int, terms: tuple[str, str]) -> None:
-    """Write the values weighted by a softmax of the scores; `terms`: the mask and the bias of the scores, ""
-    if there is none.
+    """Write the values weighted by a softmax of the scores.
+
+    `parts`: queries, keys and values; `terms`: the mask and the bias of the scores, "" if there is none.
     """
     queries, keys, values = parts
     mask, bias = terms
@@ -160,28 +161,31 @@ def _attend(make: Maker, parts: Sequence[str], sizes: _Sizes, width: int, terms:
     if bias:
         scores = make.add("Add", scores, bias)
     if mask:
-        scores = make.add("Add", scores, _hiding(make, mask, sizes))
+        scores = make.add("Add", scores, _mask_terms(make, mask, sizes))
     if make.integer("unidirectional"):
         later = np.arange(length) > np.arange(count)[:, np.newaxis] + (length - count)
-        scores = make.add("Add", scores, make.constant(np.where(later, NEVER, 0.0)))
+        scores = make.add("Add", scores, make.constant(np.where(later, HIDING_TERM, 0.0)))
     mixed = make.add("MatMul", make.add("Softmax", scores, axis=-1), values)
     side = make.add("Transpose", mixed, perm=[0, 2, 1, 3])
     make.reshaped(side, (batch, count, -1), out=make.outputs[0])
 
 
-def _hiding(make: Maker, mask: str, sizes: _Sizes) -> str:
-    """The term that a mask adds to the scores: of keys, of keys for each query, or the number of keys."""
+def _mask_terms(make: Maker, mask: str, sizes: _Sizes) -> str:
+    """The terms that a mask adds to the scores.
+
+    The mask has truth values of keys or of keys for each query, or the number of visible keys.
+    """
     (batch, count, length), shape = sizes, make.sizes(mask)
-    wider = {(batch, length): (batch, 1, 1, length), (batch, count, length): (batch, 1, count, length)}
+    by_score = {(batch, length): (batch, 1, 1, length), (batch, count, length): (batch, 1, count, length)}
     if shape == (batch,):
         ends = make.add("Cast", make.reshaped(mask, (batch, 1, 1, 1)), to=TensorProto.FLOAT)
-        seen = make.add("Less", make.constant(np.arange(length).reshape(1, 1, 1, -1)), ends)
-    elif shape in wider:
-        seen = make.add("Cast", make.reshaped(mask, wider[shape]), to=TensorProto.BOOL)
+        visible = make.add("Less", make.constant(np.arange(length).reshape(1, 1, 1, -1)), ends)
+    elif shape in by_score:
+        visible = make.add("Cast", make.reshaped(mask, by_score[shape]), to=TensorProto.BOOL)
     else:
         raise Unsupported(
             f"a mask of the shape {list(shape)} is not supported; [batch], [batch, keys] and "
             "[batch, queries, keys] are"
         )
-    hidden = make.constant(make.number("mask_filter_value", _HIDDEN))
-    return make.add("Where", seen, make.constant(0.0), hidden)
+    hidden = make.constant(make.number("mask_filter_value", _MASK_FILTER))
+    return make.add("Where", visible, make.constant(0.0), hidden)

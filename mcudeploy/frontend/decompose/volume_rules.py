@@ -1,4 +1,4 @@
-"""Rules for images of three dimensions, and for convolutions whose weights are computed."""
+"""Rules for volumes (images of three dimensions), and for convolutions whose weights are computed."""
 
 from __future__ import annotations
 
@@ -18,8 +18,9 @@ RANK = 5
 
 
 def pool(make: Maker) -> None:
-    """Replace a 3-D pool by a pool over rows and columns, then one over slices. A window's mean is the mean
-    of its lines' means, which all cover the same number of elements.
+    """Replace a 3-D pool by a pool over rows and columns, then one over slices.
+
+    The mean of a window is the mean of the means of its slices, for all have the same number of elements.
     """
     shape, out_shape = make.shape(make.inputs[0]), make.shape(make.outputs[0])
     indices = len(make.outputs) > 1 and make.outputs[1]
@@ -33,7 +34,7 @@ def pool(make: Maker) -> None:
 
 
 def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
-    """Select the attributes of a 3-D pool for some axes; None marks an axis that is left as it is."""
+    """The attributes of a 3-D pool for two axes; None stands for an axis that is not pooled."""
     attributes = {name: value for name, value in make.attributes.items() if name != "storage_order"}
     for name in ("kernel_shape", "strides", "dilations"):
         if name in attributes:
@@ -46,7 +47,7 @@ def _attributes(make: Maker, axes: Sequence[int | None]) -> dict[str, Any]:
 
 
 def global_pool(make: Maker) -> None:
-    """Stack all slices vertically."""
+    """Replace a global 3-D pool by one of an image, in which all slices are stacked vertically."""
     shape = make.shape(make.inputs[0])
     if shape is None or len(shape) != RANK:
         return
@@ -82,7 +83,7 @@ class VolumeAxis:
 
     @property
     def places(self) -> NDArray[np.int64]:
-        """The place in the padded input of each tap and result."""
+        """The place in the padded input that each tap reads for each result: [kernel, out_size]."""
         return np.add.outer(np.arange(self.kernel) * self.dilation, np.arange(self.out_size) * self.stride)
 
 
@@ -115,10 +116,10 @@ def conv(make: Maker) -> None:
 
 
 def convolved(make: Maker, volumes: Volumes, axes: Sequence[VolumeAxis], out: str = "") -> str:
-    """Sum the 2-D convolutions over the slices of the kernel.
+    """Return a 3-D convolution: the sum of a 2-D convolution for each slice of the kernel.
 
-    The slices of the image are stacked vertically, with their padding. Windows across two slices are
-    computed, but are not part of the result.
+    The slices of the volume are stacked vertically to an image, with their padding. Windows across two
+    slices are computed, but are not part of the result.
     """
     x, shape, weights = volumes.x, volumes.shape, volumes.weights
     depth, rows, cols = axes
@@ -153,7 +154,7 @@ def convolved(make: Maker, volumes: Volumes, axes: Sequence[VolumeAxis], out: st
 
 
 def _product_of_windows(make: Maker, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> None:
-    """Multiply the weights, which a run computes, by the windows of the image, one in each column."""
+    """Replace a convolution with computed weights by their product with the windows, one in each column."""
     kernel, groups = make.sizes(make.inputs[1]), make.integer("group", 1)
     if shape[0] != 1 or len(kernel) != len(shape):
         raise Unsupported(
@@ -190,7 +191,7 @@ _STRETCH, _CROPPING = b"stretch", b"tf_crop_and_resize"
 
 
 def resize(make: Maker) -> None:
-    """Replace a 3-D Resize by one of rows and columns, then one of slices; other images stay."""
+    """Replace a 3-D Resize by one of rows and columns, then one of slices."""
     shape, out_shape = make.shape(make.inputs[0]), make.shape(make.outputs[0])
     if shape is None or out_shape is None or len(shape) != RANK:
         return
@@ -237,7 +238,7 @@ def _volume_axes(
 
 
 def _padded(make: Maker, x: str, axis: int, before: int, after: int) -> str:
-    """Zeros before and after an axis, or nothing if neither is needed."""
+    """Add zeros before and after an axis."""
     if before == after == 0:
         return x
     amounts = [0] * (2 * RANK)

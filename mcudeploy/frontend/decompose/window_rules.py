@@ -18,11 +18,12 @@ _Number = TypeVar("_Number", bound=np.generic)
 
 @dataclass(frozen=True, slots=True)
 class _ConvAxis:
-    """One dimension of the image: stride, `taps` of the convolution and their `dilation`, its padding, and
-    the part of the computed blocks that is the result. Taps of the filter become every `spread`-th tap.
+    """One dimension of a transposed convolution, which an ordinary convolution computes in blocks.
 
-    Result stride * q + r, before the padding is cut, is the sum over j of input q - dilation * j times tap
-    stride * j + r. Blocks q that lie in the padding as a whole are not computed.
+    Block q has `stride` results. Before the padding is cut, result stride * q + r is the sum over j of input
+    q - dilation * j times tap stride * j + r. The convolution has `taps` taps and the padding `pads`. Every
+    `spread`-th tap is one of the filter, the others are 0. Results [first, end) of the computed blocks
+    remain; blocks that lie in the padding as a whole are not computed.
     """
 
     stride: int
@@ -35,8 +36,9 @@ class _ConvAxis:
 
     @classmethod
     def of(cls, size: int, kernel: int, steps: tuple[int, int], before: int, out_size: int) -> _ConvAxis:
-        """Parameters along one axis; `steps`: stride and dilation; `out_size` pixels of the result follow
-        `before` pixels that are cut. With a stride, zeros separate the taps of the filter.
+        """Make the parameters of an axis; `steps`: stride and dilation; `before`: results cut at the start.
+
+        With a stride, zeros separate the taps of a dilated filter.
         """
         stride, dilation = steps
         spread = 1 if stride == 1 else dilation
@@ -56,7 +58,7 @@ class _ConvAxis:
 
 
 def conv_transpose(make: Maker) -> None:
-    """Replace ConvTranspose; weights must be constant. Weights of 8 bits stay integers."""
+    """Replace ConvTranspose with constant weights, of which those of 8 bits stay integers."""
     x, shape = make.inputs[0], make.sizes(make.inputs[0])
     weights = make.constant_of(make.inputs[1], "the weights")
     bias = make.constant_of(make.inputs[2], "the bias") if make.input(2) else None
@@ -132,7 +134,7 @@ def _axes(make: Maker, sizes: tuple[int, ...], kernel: tuple[int, ...]) -> list[
 
 
 def _weights(make: Maker, weights: NDArray[np.float32], axes: list[_ConvAxis], groups: int) -> str:
-    """The filters as a constant: int8 with a scale for each channel if the file has the weights so."""
+    """Add the filters as a constant: int8 with a scale for each channel if the file has such weights."""
     stored = make.quantized(make.inputs[1])
     if stored is None or stored.bits != 8 or not stored.signed or np.any(stored.zero_point):
         return make.constant(_filters(weights, axes, groups))
@@ -146,7 +148,7 @@ def _weights(make: Maker, weights: NDArray[np.float32], axes: list[_ConvAxis], g
 
 
 def _filters(weights: NDArray[_Number], axes: list[_ConvAxis], groups: int) -> NDArray[_Number]:
-    """[C, M, taps...] -> [groups * stride... * M, C / groups, taps of the convolution...]."""
+    """Convert weights [C, M, taps...] to [groups * stride... * M, C / groups, taps of the convolution...]."""
     depth, count = weights.shape[:2]
     full = np.zeros((depth, count, *(axis.taps * axis.stride for axis in axes)), weights.dtype)
     places = [np.arange(size) * axis.spread for axis, size in zip(axes, weights.shape[2:], strict=True)]
@@ -162,7 +164,7 @@ _DILATED_MEANS = 19
 
 
 def lp_pool(make: Maker) -> None:
-    """Replace LpPool: the mean of powers in a window times their number, and the root of that."""
+    """Replace LpPool: the root of a sum of powers, which is their mean times their number."""
     shape, out_sizes = make.sizes(make.inputs[0])[2:], make.sizes(make.outputs[0])[2:]
     kernel = [int(size) for size in make.attributes["kernel_shape"]]
     ones = (1,) * len(kernel)
@@ -185,7 +187,7 @@ def lp_pool(make: Maker) -> None:
 
 
 def _before(make: Maker, axis: int, rank: int, total: int) -> int:
-    """Padding before an axis, given its total padding, if the sizes determine it."""
+    """Padding before an axis; `total`: its padding on both sides if auto_pad derives it from the sizes."""
     match make.attributes.get("auto_pad", b"NOTSET"):
         case b"SAME_UPPER":
             return total // 2
@@ -197,7 +199,7 @@ def _before(make: Maker, axis: int, rank: int, total: int) -> int:
 
 
 def global_lp_pool(make: Maker) -> None:
-    """Replace GlobalLpPool by LpPool over the whole image."""
+    """Replace GlobalLpPool: the root of a sum of powers over the whole image."""
     axes = range(2, len(make.sizes(make.inputs[0])))
     _root(make, make.reduce("ReduceSum", _power(make, make.inputs[0]), axes))
 
