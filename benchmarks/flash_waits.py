@@ -1,14 +1,15 @@
 """Plans whose search ignores the wait states of flash, beside plans whose search counts them.
 
     python benchmarks/flash_waits.py MODEL... [--board stm32l4r5 ...] [--time-limit 10]
-    python benchmarks/flash_waits.py --counted MODEL... [--board stm32l4r5 ...]
+    python benchmarks/flash_waits.py --counted MODEL... [--board NAME ...] [--load-constants WHO] ...
 
 Each model is planned twice for each board: with the facts of its flash left out, and with them. Both plans
 are then timed with all waits. Prints a Markdown table: arenas in bytes, the overhead of each plan over its
 own unsplit plan in percent, and the share of the time that the core waits for constants. Modelled.
 
 --counted: unsplit plans run on the emulated MPS2 board with the same core, as if its flash had the wait
-states of the board, and are verified; the bytes read from flash are counted there.
+states of the board, and are verified; the bytes read from flash are counted there. With --load-constants core
+the core copies constants to free bytes of the arena, which may grow to --ram-limit bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from mcudeploy.report import as_json
 
 BOARDS = ("stm32f405", "stm32l4r5", "nrf52840", "stm32u585", "rp2350", "stm32h743")
 EMULATED = {"cortex-m4": "mps2-an386", "cortex-m7": "mps2-an500", "cortex-m33": "mps2-an505"}
-COUNTED = ("board", "model", "cycles without waits", "bytes read from flash", "cycles with waits")
+COUNTED = ("board", "model", "arena", "cycles without waits", "bytes read from flash", "cycles with waits")
 COLUMNS = (
     "board", "model", "arena, waits ignored", "overhead with waits, %", "arena", "overhead, %", "waiting, %",
 )  # fmt: skip
@@ -83,7 +84,7 @@ def counted(models: Sequence[Path], boards: Sequence[str], options: Options) -> 
                 raise SystemExit(f"{model} is not verified: {report['reason']}")
             cycles, waits = report["latency"]["value"], report["stalls"]["cycles"]
             yield (
-                name, model.parent.name or model.stem, f"{cycles - waits:,}",
+                name, model.parent.name or model.stem, report["arena_bytes"], f"{cycles - waits:,}",
                 f"{report['traffic_counted']['flash']['loaded']:,}", f"{cycles:,}",
             )  # fmt: skip
 
@@ -97,8 +98,13 @@ def main() -> int:
     parser.add_argument("--board", action="append", default=[])
     parser.add_argument("--time-limit", type=float, default=10)
     parser.add_argument("--counted", action="store_true")
+    parser.add_argument("--load-constants", choices=("engine", "core", "never"), default="engine")
+    parser.add_argument("--ram-limit", type=int, metavar="BYTES")
     chosen = parser.parse_args()
-    options, boards = Options(time_limit=chosen.time_limit), chosen.board or BOARDS
+    options = Options(
+        time_limit=chosen.time_limit, load_constants=chosen.load_constants, ram_limit=chosen.ram_limit
+    )
+    boards = chosen.board or BOARDS
     if chosen.counted:
         print_table(COUNTED, counted(chosen.models, boards, options))
     else:
