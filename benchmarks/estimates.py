@@ -27,7 +27,7 @@ from onnx import TensorProto, helper, numpy_helper
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import DeployError
 from mcudeploy.common.progress import SILENT
-from mcudeploy.costs.estimate import Unit, board_costs, estimated
+from mcudeploy.costs.estimate import TimeUnit, board_costs, estimated
 from mcudeploy.costs.tiles import Costs, by_calls
 from mcudeploy.device.target import Target
 from mcudeploy.execution.deployment import Deployment
@@ -162,7 +162,7 @@ class ModelError:
         return 100 * (self.estimated / self.measured - 1)
 
 
-def predicted_ticks(deployment: Deployment, unit: Unit) -> dict[str, float]:
+def predicted_ticks(deployment: Deployment, unit: TimeUnit) -> dict[str, float]:
     """Return the shipped table's prediction for every operator of a plan, without views and fed rows."""
     graph, tiled = deployment.plan.graph, TiledGraph.of(deployment.plan)
     times = estimated(board_costs(deployment.board, unit))(graph, ())

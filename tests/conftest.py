@@ -68,7 +68,7 @@ def _shared_plans(
         monkeypatch.setattr(PlanCache, "store", lambda *_: None)
     else:
         monkeypatch.setattr(plan_cache, "cache_dir", lambda: folder_of_the_run)
-        monkeypatch.setattr(plan_cache, "_ENTRIES", 10_000)
+        monkeypatch.setattr(plan_cache, "_MOST_ENTRIES", 10_000)
         monkeypatch.setattr(plan_cache, "_sources", str)
 
 

@@ -50,7 +50,7 @@ def check(plan: Plan, work: Mapping[str, tuple[int, int]], board: Board) -> None
             raise PlanFaultError(f"the board has no memory {memory}")
         if size > rooms[memory]:
             raise PlanFaultError(
-                f"the arena in {memory} has {size} bytes, {board.name} room for {rooms[memory]}"
+                f"the arena in {memory} has {size} bytes, {board.name} has room for {rooms[memory]}"
             )
     _require_parameters(plan, board)
     _require_constants(plan, board)
@@ -96,13 +96,12 @@ def _require_parameters(plan: Plan, board: Board) -> None:
     if table.parameters and arena + table.ram_bytes > free:
         raise PlanFaultError(
             f"the arena in {first.name} has {arena} bytes and the parameters {table.ram_bytes}, "
-            f"{board.name} room for {free}"
+            f"{board.name} has room for {free}"
         )
 
 
 def _require_constants(plan: Plan, board: Board) -> None:
-    """Check the places of loaded constants, and that one transfer loads those of each operator with a step,
-    or its only step the pieces.
+    """Check where loaded constants lie, and what loads them: one transfer, or a step that loads pieces.
 
     Raises PlanFaultError.
     """
@@ -126,11 +125,11 @@ def _require_constants(plan: Plan, board: Board) -> None:
         else:
             end = it.home + it.size_bytes
         line = board.cache_line_of(place.memory)
-        through = 1 if it.pieces is None and _engine_of(plan, label) == CPU else line
-        alignment = lcm(PARAMETER_ALIGNMENT, board.memory(place.memory).alignment, through)
+        line_alignment = 1 if it.pieces is None and _engine_of(plan, label) == CPU else line
+        alignment = lcm(PARAMETER_ALIGNMENT, board.memory(place.memory).alignment, line_alignment)
         _require_times(label, [place], max(len(plan.schedule.steps), 1))
         _require_place(plan, place, it.size_bytes, alignment, label)
-        if it.size_bytes % through:
+        if it.size_bytes % line_alignment:
             raise PlanFaultError(f"{label} end within a line of the cache, {it.size_bytes} bytes of {line}")
 
 
@@ -152,7 +151,7 @@ def _engine_of(plan: Plan, label: str) -> str:
 
 
 def _require_leads(plan: Plan, shapes: Shapes) -> None:
-    """Raises PlanFaultError for a lead of a whole tensor, an output or a running sum, or of whole blocks."""
+    """Raises PlanFaultError for a lead of a whole block, or of an output, a view, a sum or a whole tensor."""
     outputs = {shapes.roots[io.tensor] for io in plan.graph.outputs}
     for operator in plan.graph.operators:
         rows, lead = plan.rows_of(operator.name)
@@ -178,7 +177,7 @@ def _require_cores(plan: Plan, board: Board) -> None:
 
 
 def _require_residences(plan: Plan, shapes: Shapes) -> None:
-    """Check blocks, their order, and that none resides twice in one memory at a time.
+    """Check that every block has residences, in order of time, and at most one in a memory at a time.
 
     Scratch of an operator must lie in one memory. Raises PlanFaultError.
     """
@@ -190,8 +189,8 @@ def _require_residences(plan: Plan, shapes: Shapes) -> None:
             raise PlanFaultError(f"{name} comes in {shapes.count(name)} blocks, the plan has {len(blocks)}")
         if not all(blocks):
             raise PlanFaultError(f"block {blocks.index(())} of {name} resides nowhere")
-    of_work = ((f"scratch of {name}", steps) for name, steps in plan.layout.scratch.items())
-    for name, blocks in (*plan.layout.blocks.items(), *of_work):
+    scratch = ((f"scratch of {name}", steps) for name, steps in plan.layout.scratch.items())
+    for name, blocks in (*plan.layout.blocks.items(), *scratch):
         for number, block in enumerate(blocks):
             _require_times(f"block {number} of {name}", block, shapes.steps)
     for name, steps in plan.layout.scratch.items():
@@ -204,8 +203,8 @@ def _require_times(label: str, residences: Sequence[Residence], steps: int) -> N
     by_memory: dict[str, list[int]] = {}
     for each in residences:
         by_memory.setdefault(each.memory, [0]).extend((each.life.lo, each.life.hi))
-    tables = (starts, *([*times, steps] for times in by_memory.values()))
-    if any(list(times) != sorted(times) for times in tables):
+    sequences = (starts, *([*times, steps] for times in by_memory.values()))
+    if any(list(times) != sorted(times) for times in sequences):
         raise PlanFaultError(
             f"{label} resides at {', '.join(str(each.life) for each in residences)} of {steps} steps"
         )
@@ -255,7 +254,7 @@ def _moved(plan: Plan, transfer: Transfer) -> Sequence[Sequence[Residence]] | No
 
 
 def _require_movable(plan: Plan, board: Board, shapes: Shapes, users: Users) -> None:
-    """Raises PlanFaultError if a block must not move, or if the first unit cannot transfer it."""
+    """Raises PlanFaultError if a block moves that must not move, or that the first unit cannot transfer."""
     first = board.units[0]
     cached = any(unit.cached for used in users.values() for unit in used.values())
     fixed = {shapes.roots[io.tensor]: "a graph output" for io in plan.graph.own_outputs()}
@@ -285,7 +284,7 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
 
     The application sees a graph input or output as an array. Raises PlanFaultError.
     """
-    sent = {
+    transferred = {
         (each.tensor, each.block, number)
         for each in plan.layout.transfers
         for number in (each.source, each.to)
@@ -295,13 +294,11 @@ def _require_places(plan: Plan, shapes: Shapes, alignments: Mapping[tuple[str, s
         for memory in {each.memory for block in blocks for each in block}:
             numbers = [[at for at, each in enumerate(it) if each.memory == memory] for it in blocks]
             places = [[block[at] for at in here] for block, here in zip(blocks, numbers, strict=True)]
-            # Of a contiguous tensor the tape has only the first offset, and those of its transfers.
-            one_piece = _is_one_piece(
-                [{each.offset for each in offsets_here} for offsets_here in places], sizes
-            )
-            for number, (offsets_here, here, size) in enumerate(zip(places, numbers, sizes, strict=True)):
-                for each, at in zip(offsets_here, here, strict=True):
-                    listed = not (one_piece and number) or (name, number, at) in sent
+            # For a contiguous tensor, the tape has only the first offset, and those of its transfers.
+            contiguous = _is_contiguous([{each.offset for each in block} for block in places], sizes)
+            for number, (residences, here, size) in enumerate(zip(places, numbers, sizes, strict=True)):
+                for each, at in zip(residences, here, strict=True):
+                    listed = not (contiguous and number) or (name, number, at) in transferred
                     alignment = alignments[name, memory] if listed else 1
                     _require_place(plan, each, size, alignment, f"block {number} of {name}")
     for name, steps in plan.layout.scratch.items():
@@ -328,11 +325,11 @@ def _require_lines(plan: Plan, board: Board, shapes: Shapes) -> None:
             raise PlanFaultError(f"{io.name} at {offset} is not aligned to {board.io_alignment}")
 
 
-def _is_one_piece(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
-    """Return whether blocks have one place each, in sequence."""
-    if any(len(choices) != 1 for choices in offsets):
+def _is_contiguous(offsets: Sequence[set[int]], sizes: Sequence[int]) -> bool:
+    """Return whether each block has one offset, where the block before it ends."""
+    if any(len(of_block) != 1 for of_block in offsets):
         return False
-    places = [next(iter(choices)) for choices in offsets]
+    places = [next(iter(of_block)) for of_block in offsets]
     return all(low + size == high for low, high, size in zip(places, places[1:], sizes, strict=False))
 
 
@@ -347,9 +344,7 @@ def _require_place(plan: Plan, place: Residence, size_bytes: int, alignment: int
 
 
 def _users(plan: Plan, board: Board, shapes: Shapes, unit_of: Mapping[str, Unit]) -> Users:
-    """Return the units that access each tensor; the application, on the first, accesses inputs
-    and outputs.
-    """
+    """Return the units that access each tensor; the application accesses inputs and outputs on the first."""
     first, users = board.units[0], dict[str, dict[str, Unit]]()
     for io in (*plan.graph.inputs, *plan.graph.outputs):
         users.setdefault(shapes.roots[io.tensor], {})[first.name] = first
@@ -366,8 +361,8 @@ def _alignments(
 ) -> dict[tuple[str, str], int]:
     """Return the alignment of offsets, by (tensor or "scratch of" operator) and memory.
 
-    It satisfies the memory and all units that access it. Raises PlanFaultError if one of these does not reach
-    the memory.
+    It satisfies the memory and all units that access the tensor or scratch. Raises PlanFaultError if one of
+    these units does not reach the memory.
     """
     used = {unit.name: unit for unit in (board.units[0], *unit_of.values())}.values()
     lines = {  # if several units share memory, one through a cache, no two blocks may share a line
@@ -381,13 +376,13 @@ def _alignments(
         for name, steps in plan.layout.scratch.items()
     }
     return {
-        (name, memory): _asked(board, lines, name, memory, units)
+        (name, memory): _alignment(board, lines, name, memory, units)
         for name, (blocks, units) in touched.items()
         for memory in {each.memory for block in blocks for each in block}
     }
 
 
-def _asked(board: Board, lines: Mapping[str, int], label: str, memory: str, units: Iterable[Unit]) -> int:
+def _alignment(board: Board, lines: Mapping[str, int], label: str, memory: str, units: Iterable[Unit]) -> int:
     alignment = next((it.alignment for it in board.memories if it.name == memory), 1)
     alignment = lcm(alignment, lines.get(memory, 1))
     for unit in units:

@@ -16,6 +16,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.plan import Plan, Residence, Transfer, constants_name
 
 _NOBODY, _SCRATCH, _STALE, _IN_FLIGHT = -1, -2, -3, -4
+"""Owners of bytes that no residence owns. `_STALE` stands for an invalid copy: no byte has this owner."""
 
 
 class PlanFaultError(DeployError):
@@ -41,7 +42,10 @@ class Span:
 
 
 class Shapes:
-    """The rows and bytes of blocks. `steps` counts the steps of the schedule, at least 1."""
+    """The rows and bytes of blocks. `work`: bytes of scratch and of state, by operator.
+
+    `steps` counts the steps of the schedule, at least 1.
+    """
 
     def __init__(self, plan: Plan, work: Mapping[str, tuple[int, int]]) -> None:
         self.work, self.steps = work, max(len(plan.schedule.steps), 1)
@@ -58,10 +62,10 @@ class Shapes:
                 self._block_rows[operator.output] = BlockRows(rows) if whole else size
 
     def block_rows(self, tensor: str) -> BlockRows:
-        """Return the blocks: a block has the rows of one step; of a graph input one row, or all."""
+        """Return how steps divide a tensor into blocks; a graph input has blocks of one row, or one block."""
         rows = self._plan.graph.tensors[tensor].shape[0]
-        one = 1 if len(self._plan.layout.blocks[tensor]) > 1 else rows
-        return self._block_rows.get(tensor, BlockRows(one))
+        of_input = 1 if len(self._plan.layout.blocks[tensor]) > 1 else rows
+        return self._block_rows.get(tensor, BlockRows(of_input))
 
     def count(self, tensor: str) -> int:
         """Return the number of blocks of a tensor."""
@@ -74,10 +78,10 @@ class Shapes:
 
 
 class Owners:
-    """The owner of every byte of every arena: the residence, or state (block -1), last written, by number.
+    """The owner of every byte of every arena: the number of the residence or state written there last.
 
-    Bytes that a transfer in flight will fill have a separate number, below -3. `time` is the current step.
-    Residences that end by then do not exist any more.
+    A state is block -1 of its operator. A transfer in flight owns its target by `_IN_FLIGHT` minus its
+    number. `time` is the current step: a residence that has ended by then does not exist any more.
     """
 
     def __init__(self, plan: Plan, shapes: Shapes) -> None:
@@ -88,8 +92,8 @@ class Owners:
             memory: np.full(size, _NOBODY, np.int32) for memory, size in plan.layout.arenas.items()
         }
         self._numbers: dict[tuple[str, int, int], int] = {}
-        self._next = 0
-        self._sent: dict[int, int] = {}
+        self._last_number = 0
+        self._sources: dict[int, int] = {}  # the owner's number at the start of each transfer
         self._targets = {(each.tensor, each.block, each.to) for each in plan.layout.transfers}
         constants = plan.layout.constants.items()
         self._loaded = {constants_name(name): it for name, it in constants if it.pieces is None}
@@ -155,24 +159,22 @@ class Owners:
             self._mark(tensor, block, 0)
 
     def begin(self, number: int, transfer: Transfer) -> None:
-        """Begin a transfer from an intact residence to a disjoint one, which nothing may access before the
-        end.
-        """
+        """Begin a transfer from an intact residence to a disjoint one, which nothing may access meanwhile."""
         source = self._intact(transfer)
         target = self._span(transfer.tensor, transfer.block, transfer.to)
         if source.shares(target):
             raise PlanFaultError(f"{transfer_text(transfer)} before step {self.time}: the places overlap")
         self._cells(target)[:] = _IN_FLIGHT - number
-        self._sent[number] = self._numbers[transfer.tensor, transfer.block, transfer.source]
+        self._sources[number] = self._numbers[transfer.tensor, transfer.block, transfer.source]
 
     def finish(self, number: int, transfer: Transfer) -> None:
         """End a transfer; its target is valid if nobody accessed either place in the meantime."""
         self._intact(transfer)
-        if self._numbers[transfer.tensor, transfer.block, transfer.source] != self._sent[number]:
+        if self._numbers[transfer.tensor, transfer.block, transfer.source] != self._sources[number]:
             raise PlanFaultError(f"{transfer_text(transfer)}: its source is recomputed in flight")
-        if not bool((self._cells(self._span(*_goal(transfer))) == _IN_FLIGHT - number).all()):
+        if not bool((self._cells(self._span(*_target(transfer))) == _IN_FLIGHT - number).all()):
             raise PlanFaultError(f"{transfer_text(transfer)}: its target is overwritten in flight")
-        self._mark(*_goal(transfer))
+        self._mark(*_target(transfer))
 
     def move(self, transfer: Transfer) -> None:
         """Copy a block's bytes to its next residence at once; the two may overlap."""
@@ -180,9 +182,9 @@ class Owners:
         stays = self._plan.layout.way(transfer)[0].life.hi > self.time
         if not stays:
             self._cells(source)[:] = _NOBODY
-        elif source.shares(self._span(*_goal(transfer))):
+        elif source.shares(self._span(*_target(transfer))):
             raise PlanFaultError(f"{transfer_text(transfer)} goes over a place where the block stays")
-        self._mark(*_goal(transfer))
+        self._mark(*_target(transfer))
 
     def _intact(self, transfer: Transfer) -> Span:
         """Return the bytes of a transfer's source, which contain the block."""
@@ -197,7 +199,8 @@ class Owners:
     def expect(self, tensor: str, rows: Interval, where: str) -> list[Span]:
         """Return the spans that contain rows of a tensor, each checked to be intact.
 
-        They are those in the first memory that contains all the rows; of a view with other rows, all of it.
+        They lie in the first memory that contains all the rows. Of a view with another number of rows, they
+        are the whole tensor.
         """
         root = self._shapes.roots[tensor]
         blocks, size = self._plan.layout.blocks[root], self._shapes.block_rows(root)
@@ -281,7 +284,7 @@ class Owners:
                 raise PlanFaultError(f"{where}: scratch {span.bytes} overlaps {other.bytes}")
         cells = self._cells(span)
         if (operator.name, -1, 0) not in self._numbers:
-            self._numbers[operator.name, -1, 0] = self._next = self._next + 1
+            self._numbers[operator.name, -1, 0] = self._last_number = self._last_number + 1
         owner = self._numbers[operator.name, -1, 0]
         if state and block > 0 and not bool((cells == owner).all()):
             raise PlanFaultError(f"{where} needs its state, which is overwritten")
@@ -305,10 +308,10 @@ class Owners:
         return owner in self._numbers and bool((self._cells(span) == self._numbers[owner]).all())
 
     def _mark(self, tensor: str, block: int, at: int) -> None:
-        self._numbers[tensor, block, at] = self._next = self._next + 1
-        self._cells(self._span(tensor, block, at))[:] = self._next
+        self._numbers[tensor, block, at] = self._last_number = self._last_number + 1
+        self._cells(self._span(tensor, block, at))[:] = self._last_number
 
 
-def _goal(transfer: Transfer) -> tuple[str, int, int]:
-    """Return the target residence of a transfer."""
+def _target(transfer: Transfer) -> tuple[str, int, int]:
+    """Return the target residence of a transfer, as tensor, block and number."""
     return transfer.tensor, transfer.block, transfer.to

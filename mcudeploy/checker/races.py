@@ -1,7 +1,8 @@
 """The checker of core tapes. It shares no code with the planner: it reads only the tapes.
 
-`check` judges the program's tape; slices that run in its order do the same. Other interleavings have the same
-result if the tapes and their waits order every two slices that access a byte which one of them writes.
+`judge.check` checks the program's tape, and thereby slices that run in its order. Other interleavings have
+the same result if the tapes and their waits order every two slices that access a byte which one of them
+writes.
 """
 
 from __future__ import annotations
@@ -91,6 +92,7 @@ class _Races:
         self._plan, self._shapes = plan, shapes
         count = len(plan.lanes)
         self._clocks = np.zeros((count, count), np.int64)
+        # For every slice of each core: the core's clock after it, and the entry of which it is a part.
         self._history: list[list[np.ndarray]] = [[] for _ in range(count)]
         self._entry_of: list[list[int]] = [[] for _ in range(count)]
         # For every byte: the slices of each core that wrote it last, or read it since.
@@ -102,34 +104,34 @@ class _Races:
 
     def run(self) -> None:
         """Run all entries."""
-        at = [0] * len(self._plan.lanes)
+        positions = [0] * len(self._plan.lanes)
         time = 0
         for number, entry in enumerate(self._plan.tape):
             for core, lane in enumerate(self._plan.lanes):
-                while at[core] < len(lane) and lane[at[core]].entry == number:
-                    each = lane[at[core]]
-                    at[core] += 1
+                while positions[core] < len(lane) and lane[positions[core]].entry == number:
+                    each = lane[positions[core]]
+                    positions[core] += 1
                     if isinstance(each, Sync):
                         self._await(core, each)
                     else:
-                        self._part(core, each, list(self._accesses(entry, each, core, time)))
+                        self._run_slice(core, each, list(self._accesses(entry, each, core, time)))
             if isinstance(entry, Run):
                 time += 1
             elif isinstance(entry, Transfer):
                 self._begun.append(entry)
 
-    def _await(self, core: int, each: Sync) -> None:
-        if not (0 <= each.core < len(self._plan.lanes) and each.core != core):
-            raise PlanFaultError(f"core {core} waits for core {each.core} before entry {each.entry}")
-        done = self._entry_of[each.core]
-        if not 1 <= each.parts <= len(done) or done[each.parts - 1] >= each.entry:
+    def _await(self, core: int, sync: Sync) -> None:
+        if not (0 <= sync.core < len(self._plan.lanes) and sync.core != core):
+            raise PlanFaultError(f"core {core} waits for core {sync.core} before entry {sync.entry}")
+        done = self._entry_of[sync.core]
+        if not 1 <= sync.parts <= len(done) or done[sync.parts - 1] >= sync.entry:
             raise PlanFaultError(
-                f"core {core} waits before entry {each.entry} for part {each.parts} of core {each.core}, "
+                f"core {core} waits before entry {sync.entry} for part {sync.parts} of core {sync.core}, "
                 "which does not come earlier"
             )
-        self._clocks[core] = np.maximum(self._clocks[core], self._history[each.core][each.parts - 1])
+        self._clocks[core] = np.maximum(self._clocks[core], self._history[sync.core][sync.parts - 1])
 
-    def _part(self, core: int, part: WorkSlice, accesses: list[_Access]) -> None:
+    def _run_slice(self, core: int, part: WorkSlice, accesses: list[_Access]) -> None:
         clock = self._clocks[core]
         for access in accesses:
             memory, (lo, hi) = access.span.memory, (access.span.bytes.lo, access.span.bytes.hi)
@@ -177,8 +179,7 @@ class _Races:
             needed, of_step = (rows_of(operand, rows, total) for rows in (part.rows, whole))
             for span in self._held(tensor.name, needed, of_step, time):
                 yield _Access(span, writes=False)
-        last = whole.hi == plan.graph.tensors[operator.inputs[0]].shape[0] if accumulates else True
-        if last:
+        if not accumulates or whole.hi == plan.graph.tensors[operator.inputs[0]].shape[0]:
             yield _Access(self._written(entry, operator, part, time), writes=True)
         scratch, state = self._shapes.work[operator.name]
         if scratch + state:
@@ -192,7 +193,7 @@ class _Races:
     def _held(self, name: str, needed: Interval, of_step: Interval, time: int) -> Iterator[Span]:
         """Yield the spans of rows of a tensor in the memory that the whole step reads.
 
-        Of a view with other rows than its memory, they are all.
+        Of a view with another number of rows, they are the whole tensor.
         """
         root = self._shapes.roots[name]
         size, graph = self._shapes.block_rows(root), self._plan.graph

@@ -16,21 +16,21 @@ def replay(plan: Plan, shapes: Shapes) -> None:
         owners.fill(io.tensor)
     begun_runs: set[Run] = set()
     last_fed: dict[int, int] = {}
-    begun, waited = 0, dict[str, int]()
-    flying: dict[int, Transfer] = {}
+    transfers_begun, waited = 0, dict[str, int]()
+    in_flight: dict[int, Transfer] = {}
     for entry in plan.tape:
         if isinstance(entry, Wait):
             waited[entry.engine] = entry.transfer
-        for number, transfer in list(flying.items()):
+        for number, transfer in list(in_flight.items()):
             if transfer.end <= owners.time and number <= waited.get(transfer.engine, -1):
-                owners.finish(number, flying.pop(number))
+                owners.finish(number, in_flight.pop(number))
         if isinstance(entry, Transfer):
             if entry.engine == CPU:
                 owners.move(entry)
             else:
-                flying[begun] = entry
-                owners.begin(begun, entry)
-            begun += 1
+                in_flight[transfers_begun] = entry
+                owners.begin(transfers_begun, entry)
+            transfers_begun += 1
         if not isinstance(entry, Run):
             continue
         operator = plan.graph.operators[entry.operator]
@@ -84,7 +84,7 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
             owners.rewrite(tensor.name)
     for constants in owners.expect_constants(operator.name, where):
         if any(constants.shares(it) for it in busy):
-            raise PlanFaultError(f"{where}: a tensor of it overlaps its constants at {constants.bytes}")
+            raise PlanFaultError(f"{where}: a tensor of the step overlaps its constants at {constants.bytes}")
         busy.append(constants)
     owners.use_scratch(operator, block, busy, where)
     if written is not None:

@@ -86,10 +86,10 @@ class _Replay:
     def __init__(self, plan: Residency, trace: Trace, capacity_bytes: int) -> None:
         self._plan, self._capacity = plan, capacity_bytes
         self._items, self._steps = trace.items, plan.trace.steps
-        self._read = _versions(trace)
+        self._expected = _versions(trace)
         self._versions: dict[str, dict[int, int]] = {FAST: {}, SLOW: {}}
-        self._flying: dict[int, ItemTransfer] = {}
-        self._load = 0
+        self._in_flight: dict[int, ItemTransfer] = {}
+        self._fast_bytes = 0
         self._begins, self._ends = (defaultdict[int, list[tuple[int, Residence]]](list) for _ in range(2))
         self._starts = defaultdict[int, list[ItemTransfer]](list)
         for item, residences in enumerate(plan.residences):
@@ -105,21 +105,21 @@ class _Replay:
     def prepare(self, time: int) -> None:
         """Before a step, end transfers and residences, then begin residences and transfers.
 
-        An item that a transfer copies out at once makes room only then; one that comes in takes room only
-        with its transfer, and a step's output after all transfers.
+        An item that the core copies out leaves the fast memory after its copy. An item that comes in takes
+        room when its transfer begins, the output of a step after all transfers.
         """
-        for transfer in [it for it in self._flying.values() if it.end == time]:
+        for transfer in [it for it in self._in_flight.values() if it.end == time]:
             self._arrive(transfer, time)
         at_once = {it.item for it in self._starts[time] if it.end == time and it.direction == "out"}
         leaving = {item: it for item, it in self._ends[time] if it.memory == FAST and item in at_once}
-        sources = [(item, it) for item, it in self._ends[time] if it.memory == SLOW]
+        leaving_slow = [(item, it) for item, it in self._ends[time] if it.memory == SLOW]
         for item, each in self._ends[time]:
             if each.memory == FAST and item not in leaving:
                 self._close(item, each, time)
         coming = {item: it for item, it in self._begins[time] if it.memory == FAST}
         for item, each in self._begins[time]:
             if each.memory == SLOW:
-                sources = [(other, it) for other, it in sources if other != item]
+                leaving_slow = [(other, it) for other, it in leaving_slow if other != item]
                 self._open(item, each, valid=time == 0 and self._items[item].given)
             elif time == 0 and self._is_loaded(item):
                 self._open(item, coming.pop(item), valid=True)
@@ -133,40 +133,40 @@ class _Replay:
                     self._close(transfer.item, leaving.pop(transfer.item), time)
         for item, each in coming.items():
             self._open(item, each)
-        for item, each in sources:
+        for item, each in leaving_slow:
             self._close(item, each, time)
 
     def _open(self, item: int, residence: Residence, *, valid: bool = False) -> None:
         self._versions[residence.memory][item] = _INITIAL if valid else _INVALID
-        self._load += self._items[item].size_bytes * (residence.memory == FAST)
+        self._fast_bytes += self._items[item].size_bytes * (residence.memory == FAST)
 
     def _is_loaded(self, item: int) -> bool:
         """Return whether an item is in the fast memory before the first step."""
         return self._items[item].loaded or (self._items[item].given and self._items[item].fixed)
 
     def _close(self, item: int, residence: Residence, time: int) -> None:
-        if item in self._flying:
+        if item in self._in_flight:
             self._fail(time, item, "its bytes are left while a transfer uses them")
         if time < len(self._steps):
             del self._versions[residence.memory][item]
-            self._load -= self._items[item].size_bytes * (residence.memory == FAST)
+            self._fast_bytes -= self._items[item].size_bytes * (residence.memory == FAST)
 
     def _begin(self, transfer: ItemTransfer, time: int) -> None:
         item, (source, target) = transfer.item, self._way(transfer)
-        if item in self._flying:
+        if item in self._in_flight:
             self._fail(time, item, "two transfers at a time")
         if source.get(item, _INVALID) == _INVALID:
             self._fail(time, item, f"its transfer {transfer.direction} finds nothing valid")
         if item not in target:
             self._fail(time, item, f"its transfer {transfer.direction} has no target")
         target[item] = _INVALID
-        self._flying[item] = transfer
-        if self._load > self._capacity:
-            self._fail(time, item, f"{self._load} B in the fast memory at its transfer")
+        self._in_flight[item] = transfer
+        if self._fast_bytes > self._capacity:
+            self._fail(time, item, f"{self._fast_bytes} B in the fast memory at its transfer")
 
     def _arrive(self, transfer: ItemTransfer, time: int) -> None:
         item, (source, target) = transfer.item, self._way(transfer)
-        del self._flying[item]
+        del self._in_flight[item]
         if item not in source or item not in target:
             self._fail(time, item, "source or target is gone before its transfer ends")
         target[item] = source[item]
@@ -178,7 +178,7 @@ class _Replay:
     def run(self, time: int) -> None:
         """Run a step: check all reads, then write."""
         step = self._steps[time]
-        load = self._load + step.work_bytes
+        load = self._fast_bytes + step.work_bytes
         if load > self._capacity:
             raise PlanFaultError(f"step {time} ({step.name}) has {load} B in the fast memory")
         direct = {it.operand for it in step.accesses if not self._is_fast(it)}
@@ -189,10 +189,10 @@ class _Replay:
             if access.item not in versions:
                 self._fail(time, access.item, "it has no bytes where it is accessed")
             version = versions[access.item]
-            if not access.writes and version != self._read[step.origin][access.item]:
+            if not access.writes and version != self._expected[step.origin][access.item]:
                 self._fail(time, access.item, f"version {version} where it is read")
         for access in (it for it in step.accesses if it.writes):
-            if access.item in self._flying:
+            if access.item in self._in_flight:
                 self._fail(time, access.item, "it is written while a transfer uses it")
             written, other = (SLOW, FAST) if access.operand in direct else (FAST, SLOW)
             self._versions[written][access.item] = step.origin
@@ -206,7 +206,7 @@ class _Replay:
     def end(self) -> None:
         """Check that kept items are valid, and that fixed items never left."""
         end = len(self._steps)
-        for item, version in self._read[-1].items():
+        for item, version in self._expected[-1].items():
             places = [self._versions[SLOW]] if self._items[item].home else self._versions.values()
             if all(versions.get(item) != version for versions in places):
                 self._fail(end, item, "it is not valid at the end")

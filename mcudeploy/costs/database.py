@@ -49,8 +49,10 @@ def warn_of_database(consequence: str, error: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class TileKey:
-    """The key of a tile's time. `kernels`: the digest of all kernel sources and of their compiler. `shape` is
-    `shape_key`; `rows` are the rows that it computes, and their cut.
+    """The key of a tile's time.
+
+    `kernels`: the digest of all kernel sources and of their compiler. `shape`: a `shape_key`. `rows`: those
+    that the tile computes.
     """
 
     board: str
@@ -134,9 +136,7 @@ class Database:
             run(f"PRAGMA user_version = {SCHEMA}")
 
     def _use_wal(self) -> None:
-        """Switch to WAL: readers then never wait for a writer. SQLite does not retry this
-        change by itself.
-        """
+        """Switch to WAL: readers then never wait for a writer. SQLite does not retry this change itself."""
         deadline = time.monotonic() + _BUSY_MS / 1000
         while True:
             try:
@@ -212,11 +212,11 @@ class Database:
             return {TileKey(board, kernels, *key): _ticks(ticks) for *key, ticks in rows}
 
     def has_tiles(self, board: str) -> bool:
-        """Whether any tile of a board was timed, with whatever kernels."""
+        """Return whether any tile of a board was timed, with any kernels."""
         return self._has("SELECT 1 FROM tiles WHERE board=? LIMIT 1", board)
 
     def has_runs(self, model: str, board: str, plan: str) -> bool:
-        """Whether a plan of a model was measured on a board, with whatever firmware."""
+        """Return whether a plan of a model was measured on a board, with any firmware."""
         query = "SELECT 1 FROM runs WHERE model=? AND board=? AND plan=? LIMIT 1"
         return self._has(query, model, board, plan)
 

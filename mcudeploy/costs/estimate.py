@@ -38,18 +38,15 @@ STAND_INS = {
     "xtensa-lx6": "rv32imafc",
     "xtensa-lx7": "rv32imafc",
 }
-"""Cores without a table, and the core whose code is most similar.
-
-For the last three it is portable C with an FPU.
-"""
-Unit = Literal["instructions", "cycles"]
+"""Cores without a table, and the core whose code is most similar: for the last three, portable C with FPU."""
+TimeUnit = Literal["instructions", "cycles"]
 """The unit of times: executed instructions, or cycles of the core's cycle model."""
 Column = Literal["instructions", "cycles", "flash_bytes"]
 """A column of a table: a time, or the bytes that a kernel reads from flash."""
-_NOTHING = dict.fromkeys(("calls", "rows", "pixels", "windows", "outputs", "iterations"), 0.0)
+_ZERO_COSTS = dict.fromkeys(("calls", "rows", "pixels", "windows", "outputs", "iterations"), 0.0)
 """Costs of the loops of `counts_of`, where a table of an extension lacks them."""
 _UNIT_CYCLES = "unit_cycles"
-"""The loop of kernels that wait for the unit beside the core: one pass is one cycle of the unit."""
+"""The loop of kernels that wait for the NPU beside the core: one pass is one cycle of the NPU."""
 _REMAKE = "benchmarks/cost_table.py makes it from the emulator"
 
 
@@ -58,8 +55,8 @@ def counts_of(
 ) -> Counts:
     """Return the number of passes of each loop of a call that computes iteration rows `rows`.
 
-    If a kernel does not define `KernelCall.counts`, the loop nest determines them. `pixels` counts output
-    pixels, `windows` the input values that they read, once per channel, `iterations` those of all loops. An
+    If a kernel does not define `KernelCall.counts`, the loop nest determines them: `pixels` of the output,
+    `windows`, the input values that they read for one channel, and `iterations` of the innermost loop. An
     operator that accumulates counts rows and pixels of its input, and every call accesses all its outputs.
     """
     output = tensors[operator.output]
@@ -105,26 +102,25 @@ class FlashReads:
 class CoreCosts:
     """Times of every kernel variant on a core, in one unit: the ticks of one pass of each loop.
 
-    `flash`: what a board's flash adds to cycles. `factors`: those of a board, which times contain.
+    `flash_reads`: the basis of waits for a board's flash. `factors`: of a calibrated board, by which `ticks`
+    multiplies.
     """
 
     core: str
     kernels: Mapping[str, Mapping[str, float]]
-    unit: Unit = "instructions"
-    flash: FlashReads | None = None
+    unit: TimeUnit = "instructions"
+    flash_reads: FlashReads | None = None
     factors: KernelFactors | None = None
 
     def ticks(self, variant: str, counts: Mapping[str, float]) -> float:
-        """Return the ticks of a call of a variant. Raises ConfigError if the table lacks it, or
-        a loop of it.
-        """
+        """Return the ticks of a call of a variant. Raises ConfigError if the table lacks a loop of it."""
         cost = self.kernels.get(variant, {})
         try:
             ticks = sum(count * cost[name] for name, count in counts.items() if count)
         except KeyError as missing:
             missing_costs = f"{variant} ({missing.args[0]})" if cost else variant
             kernel = variant.partition(":")[0]
-            why = f"the table is older; {_REMAKE}. Of an extension, its `costs` lack the loop"
+            why = f"the table is older; {_REMAKE}. For a kernel of an extension, its `costs` lack the loop"
             if not cost:
                 why += f", or its `kernels` have no file that defines mcud_{kernel}(const mcud_op *op, ...)"
             raise ConfigError(f"the costs of {self.core} lack {missing_costs}: {why}") from None
@@ -139,13 +135,14 @@ class CoreCosts:
 
     def flash_waits(self, call: KernelCall, counts: Mapping[str, float], rows: Interval) -> float:
         """Return the cycles that a call waits for its constants in flash, with the calls that it makes."""
-        if self.flash is None:
+        reads = self.flash_reads
+        if reads is None:
             return 0.0
-        read = self.flash.bytes_read(call.cost_name, counts) + sum(
-            stage.times(rows) * self.flash.bytes_read(stage.call.cost_name, _stage_counts(stage))
+        read_bytes = reads.bytes_read(call.cost_name, counts) + sum(
+            stage.times(rows) * reads.bytes_read(stage.call.cost_name, _stage_counts(stage))
             for stage in call.stages
         )
-        return self.flash.flash.stalls(read, call.constant_bytes) * self._factor(call.cost_name)
+        return reads.flash.stalls(read_bytes, call.constant_bytes) * self._factor(call.cost_name)
 
 
 def _stage_counts(stage: StageCall) -> Counts:
@@ -154,7 +151,7 @@ def _stage_counts(stage: StageCall) -> Counts:
     return counts_of(tensors, operator, nest, stage.call, stage.rows)
 
 
-def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
+def load_costs(core: str, unit: TimeUnit = "instructions") -> CoreCosts:
     """Load the shipped table of a core, or of the core that stands in for it, and those of extensions.
 
     Kernels of extensions without costs have typical ones of their loops, with a warning.
@@ -178,12 +175,12 @@ def load_costs(core: str, unit: Unit = "instructions") -> CoreCosts:
 
 
 @cache
-def _shipped(path: Path, unit: Unit) -> dict[str, dict[str, float]]:
+def _shipped(path: Path, unit: TimeUnit) -> dict[str, dict[str, float]]:
     return read_costs(path, unit)
 
 
 def _foreign(
-    shipped: Mapping[str, Mapping[str, float]], kernels: Collection[str], core: str, unit: Unit
+    shipped: Mapping[str, Mapping[str, float]], kernels: Collection[str], core: str, unit: TimeUnit
 ) -> dict[str, Mapping[str, float]]:
     """Return the costs of kernels of extensions: from their tables, else typical ones.
 
@@ -194,7 +191,7 @@ def _foreign(
         table = read_costs(path, unit)
         if other := sorted(variant for variant in table if variant.partition(":")[0] not in kernels):
             raise ConfigError(f"{path} has costs of {other[0]}, which is not a kernel of an extension")
-        costs |= {variant: {**_NOTHING, **loops} for variant, loops in table.items()}
+        costs |= {variant: {**_ZERO_COSTS, **loops} for variant, loops in table.items()}
     known = {variant.partition(":")[0] for variant in costs}
     for kernel in sorted(set(kernels) - known):
         _warn_of_typical_costs(kernel, core, unit)
@@ -213,11 +210,11 @@ def _typical_costs(shipped: Mapping[str, Mapping[str, float]]) -> dict[str, floa
     counted = [costs for costs in shipped.values() if "iterations" in costs]
     medians = {name: median(costs[name] for costs in counted) for name in ("calls", "rows", "iterations")}
     clipped = median(costs["clipped"] for costs in shipped.values() if "clipped" in costs)
-    return {**_NOTHING, "clipped": clipped, **medians}
+    return {**_ZERO_COSTS, "clipped": clipped, **medians}
 
 
 @cache
-def _warn_of_typical_costs(kernel: str, core: str, unit: Unit) -> None:
+def _warn_of_typical_costs(kernel: str, core: str, unit: TimeUnit) -> None:
     _LOG.warning(
         "warning: no %s of kernel %s on %s: its time is guessed from the number of its iterations; "
         "`tune` measures it, and a table in the folder `costs` of its extension states it",
@@ -250,23 +247,23 @@ def _columns(path: Path) -> list[str]:
         return next(csv.reader(file), [])
 
 
-def board_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
-    """Load the costs of a board's core: without a unit in modelled cycles, if the core has a cycle model.
+def board_costs(board: Board, unit: TimeUnit | None = None) -> CoreCosts:
+    """Load the costs of a board's core, by default in the `unit_of_model`.
 
-    If the board is calibrated, these times are cycles of the chip. Raises ConfigError as `load_costs` does,
-    and for a damaged file of factors.
+    If the board is calibrated, times in that unit become cycles of the chip. Raises ConfigError as
+    `load_costs` does, and for a damaged file of factors.
     """
     costs = modelled_costs(board, unit)
     factors = factors_of(board) if costs.unit == unit_of_model(board) else None
     return costs if factors is None else replace(costs, unit="cycles", factors=factors)
 
 
-def unit_of_model(board: Board) -> Unit:
+def unit_of_model(board: Board) -> TimeUnit:
     """Return modelled cycles, or instructions if a board's core has no cycle model."""
     return "cycles" if has_cycles(board.core) else "instructions"
 
 
-def unit_of_estimates(board: Board, unit: Unit | None = None) -> str:
+def unit_of_estimates(board: Board, unit: TimeUnit | None = None) -> str:
     """Return the unit of times by `board_costs`, as reports show it."""
     costs = board_costs(board, unit)
     if costs.factors is not None:
@@ -274,10 +271,10 @@ def unit_of_estimates(board: Board, unit: Unit | None = None) -> str:
     return unit_of_cycles(board.npu is not None) if costs.unit == "cycles" else costs.unit
 
 
-def modelled_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
-    """Load the costs of a board's core as `board_costs`, but those of its model only.
+def modelled_costs(board: Board, unit: TimeUnit | None = None) -> CoreCosts:
+    """Load the costs of a board's core as `board_costs` does, without the factors of a calibration.
 
-    Cycles include the waits for its flash, if the board's file states them.
+    Cycles include the waits for the board's flash, if its file states them.
     """
     unit = unit or unit_of_model(board)
     costs = _in_ticks_of_core(load_costs(board.core, unit), board)
@@ -290,11 +287,11 @@ def modelled_costs(board: Board, unit: Unit | None = None) -> CoreCosts:
         kernels = {**kernels, **read_costs(path, "flash_bytes")}
     for kernel in sorted(set(foreign_kernels()) - {variant.partition(":")[0] for variant in kernels}):
         _warn_of_unknown_reads(kernel, costs.core)
-    return replace(costs, flash=FlashReads(board.flash, kernels))
+    return replace(costs, flash_reads=FlashReads(board.flash, kernels))
 
 
 def _in_ticks_of_core(costs: CoreCosts, board: Board) -> CoreCosts:
-    """Return the costs with a pass of the unit's cycles in ticks of the core, whose clock may be another."""
+    """Return the costs with cycles of the NPU in ticks of the core: their clocks may differ."""
     if board.npu is None or board.npu.clock_hz is None:
         return costs
     ratio = board.clock_hz / board.npu.clock_hz
@@ -368,7 +365,7 @@ def estimated(costs: CoreCosts, in_ram: Collection[str] = ()) -> TileSource:
     return source
 
 
-def per_instruction(board: Board, unit: Unit) -> Callable[[Graph], CallTime]:
+def per_instruction(board: Board, unit: TimeUnit) -> Callable[[Graph], CallTime]:
     """Return the ticks per instruction of a tile, by the tables of a board's core."""
     if unit == "instructions":
         return lambda _: lambda *_: 1.0

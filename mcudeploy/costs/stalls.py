@@ -20,8 +20,8 @@ from mcudeploy.tiling.traffic import Access
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The basis of a latency: a board, the ticks of a plan without stalls and those of each step, and the
-    cost of copies.
+    """The basis of a latency: a board, the `ticks` of a plan and of its `steps` without stalls, and the
+    `price` of copies.
 
     Without `steps`, engines work only while the core waits for them.
     """

@@ -44,11 +44,13 @@ KnownSource = Callable[[Graph], KnownTime]
 
 
 def nothing_known(_: Graph) -> KnownTime:
-    """Return None: no time is known."""
+    """A KnownSource without any times."""
     return lambda *_: None
 
 
 CallTile = tuple[Operator, KernelCall, Interval]
+"""A tile: an operator, a call that computes it, and iteration rows."""
+
 TileSource = Callable[[Graph, Iterable[CallTile]], CallTime]
 """A source of times of a graph's tiles: a device, or an estimate.
 
@@ -70,13 +72,13 @@ class CopyCost:
 
 
 FREE = CopyCost(0.0, 0.0, 0.0)
-_COPIED = 256
+_NARROW_BYTES = 256
 """Bytes of a narrow row. Its time and that of a row twice as wide determine the cost of copies."""
 
 
 def move_price(tiles: TileSource) -> CopyCost:
     """Return the cost of copies; a piece costs as much as a row of the operator Copy."""
-    narrow, wide = _copying(_COPIED), _copying(2 * _COPIED)
+    narrow, wide = _copying(_NARROW_BYTES), _copying(2 * _NARROW_BYTES)
     rows = Interval(0, 1), Interval(0, 2)
 
     def times(graph: Graph) -> list[float]:
@@ -87,9 +89,9 @@ def move_price(tiles: TileSource) -> CopyCost:
         return [time(*each) for each in wanted]
 
     (one, two), (twice_as_wide, _) = times(narrow), times(wide)
-    byte = max(0.0, (twice_as_wide - one) / _COPIED)
-    piece = max(0.0, two - one - byte * _COPIED)
-    return CopyCost(STEP_TICKS + max(0.0, one - piece - byte * _COPIED), piece, byte)
+    byte = max(0.0, (twice_as_wide - one) / _NARROW_BYTES)
+    piece = max(0.0, two - one - byte * _NARROW_BYTES)
+    return CopyCost(STEP_TICKS + max(0.0, one - piece - byte * _NARROW_BYTES), piece, byte)
 
 
 def _copying(row_bytes: int) -> Graph:
@@ -132,7 +134,7 @@ def timed_blocks(flow: Dataflow, position: int, block_rows: BlockRows) -> Iterat
 
 @dataclass(frozen=True, slots=True)
 class UnitStarts:
-    """A unit that runs one stream for consecutive steps: its operators, and the ticks of a start."""
+    """A unit that runs one stream for consecutive steps: its operators, and the ticks to start a stream."""
 
     operators: frozenset[str]
     ticks: float
@@ -143,8 +145,8 @@ class Costs:
     """Times of all operators of a dataflow under any cut, by a source of tile times.
 
     If several cores share each step, `share` is the largest fraction that one core computes; the others wait
-    for it. With `starts`, every tile of the core has that of the next stream; `step_ticks` has those that
-    there are.
+    for it. With `starts`, every tile of the core includes the start of a stream, as if one followed.
+    `step_ticks` replaces these by the starts that occur.
     """
 
     flow: Dataflow
@@ -184,7 +186,7 @@ class Costs:
 
 
 class BlockTimes(Protocol):
-    """Times of all operators of a graph under any cut. `starts`: those of a unit that their tiles contain."""
+    """Times of all operators of a graph under any cut. `starts`: those that tiles include, as in `Costs`."""
 
     @property
     def starts(self) -> UnitStarts | None: ...

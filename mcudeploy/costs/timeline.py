@@ -86,7 +86,8 @@ def critical_path(lanes: Sequence[Lane], ticks: Sequence[Sequence[float]]) -> Co
         raise ValueError(
             "; ".join(f"core {core} waits for ever: {lanes[core][places[core]]}" for core in stuck)
         )
-    return CoreTimeline(*(tuple(tuple(job[end] for job in clock.jobs) for clock in clocks) for end in (0, 1)))
+    begins, ends = (tuple(tuple(job[which] for job in clock.jobs) for clock in clocks) for which in (0, 1))
+    return CoreTimeline(begins, ends)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,13 +128,13 @@ def timeline(plan: Residency, link: MemoryLink) -> Timeline:
     ]
     core, engine = Clock(), Clock()
     starts, waits = list[float](), list[Stall]()
-    before = [[list[int](), list[int]()] for _ in range(len(steps) + 1)]
+    ending, starting = ([list[int]() for _ in range(len(steps) + 1)] for _ in range(2))
     for number, transfer in enumerate(plan.transfers):
         if transfer.end > transfer.start:
-            before[transfer.end][0].append(number)
-        before[transfer.start][1].append(number)
-    for place, (ending, starting) in enumerate(before):
-        for number in (*ending, *starting):
+            ending[transfer.end].append(number)
+        starting[transfer.start].append(number)
+    for place in range(len(steps) + 1):
+        for number in (*ending[place], *starting[place]):
             transfer = plan.transfers[number]
             if transfer.start == place:
                 size = plan.trace.items[transfer.item].size_bytes

@@ -12,7 +12,7 @@ from mcudeploy.codegen.bench import bench_sources, kernels_for
 from mcudeploy.codegen.kernelfiles import kernel_files
 from mcudeploy.common.errors import BuildError
 from mcudeploy.costs.database import Database
-from mcudeploy.costs.estimate import Unit
+from mcudeploy.costs.estimate import TimeUnit
 from mcudeploy.costs.tiles import KnownSource, nothing_known
 from mcudeploy.device.fleet import Fleet
 from mcudeploy.device.measured import MeasuredTiles, stored
@@ -88,7 +88,7 @@ def _giving_way(timers: Sequence[BoardTimer]) -> Iterator[None]:
         thread.join()
 
 
-def stored_times(database: Database, board: Board, objective: Unit) -> KnownSource:
+def stored_times(database: Database, board: Board, objective: TimeUnit) -> KnownSource:
     """Return times of tiles by the current kernels: on hardware, else emulated unless in cycles."""
     wanted = (False,) if objective == "cycles" else (False, True)
     ways = [emulate for emulate in wanted if board.has_firmware(emulate)]

@@ -5,11 +5,11 @@ from __future__ import annotations
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.costs.database import Database, warn_of_database
-from mcudeploy.costs.estimate import Unit
+from mcudeploy.costs.estimate import TimeUnit
 from mcudeploy.costs.tiles import KnownSource, nothing_known
 
 
-def known_times(board: Board, objective: Unit = "instructions") -> KnownSource:
+def known_times(board: Board, objective: TimeUnit = "instructions") -> KnownSource:
     """Return the tile times in the database that this board's measurer took with the current kernels.
 
     Empty for a host, whose times depend on the system load. A database that cannot be read causes a warning.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mcudeploy.codegen.program import Program
     from mcudeploy.codegen.selftest import SelfTest
     from mcudeploy.common.errors import Problem
-    from mcudeploy.costs.estimate import Unit
+    from mcudeploy.costs.estimate import TimeUnit
     from mcudeploy.execution.counted import Timing
     from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic
     from mcudeploy.execution.cycles.profile import Profile
@@ -43,7 +43,7 @@ class Checked:
     plans: Mapping[str, tuple[Plan, Model]] = field(default_factory=dict)
     problems: tuple[Problem, ...] = ()
     assumed: tuple[str, ...] = ()
-    unit: Unit = "instructions"
+    unit: TimeUnit = "instructions"
     period_ms: float | None = None
 
 

@@ -2,8 +2,8 @@
 
 The smallest parts that steps make are *values*: a row of a tensor, all of a tensor that cannot be cut, the
 running sum after some rows. When a step first makes a value, nothing that depends on it exists yet, and
-rows that the application fed before do not come again. Every path of data from them to a result therefore
-passes through a live value. The live bytes are at least those of a minimum cut (docs/design.md).
+rows that the application fed before do not come again. Every path of data from those rows to a result
+therefore passes through a live value. The live bytes are at least those of a minimum cut (docs/design.md).
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow, RowAccess
 
 _UNITS = 300_000
-"""Effort of each of the two bounds: of a large graph, fewer operators are tried."""
+"""Effort of each of the two bounds; in a large graph, it suffices for some of the operators."""
 _ARC_UNITS = 0.15
 """Effort of a minimum cut for each arc of its network."""
 _CLIMBED = 8
-"""The operators for which several rows are tried: those that need the most for their middle row."""
+"""The number of operators of which several rows are tried: those that need the most for the middle row."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ def cut_bounds(model: Model) -> CutBounds:
     any_bytes = _greatest([ways[name] for name in order], effort)
     network, effort = NeedsNetwork(rows.problem), Effort(_UNITS)
 
-    def once(step: int) -> int:
+    def bytes_run_once(step: int) -> int:
         effort.spend(_ARC_UNITS * len(network.arcs))
         return network.cut(step)
 
-    ways = {name: [needs] for name, needs in rows.operators(once)}
+    ways = {name: [needs] for name, needs in rows.operators(bytes_run_once)}
     once_bytes = _greatest([ways[name] for name in order], effort)
     any_bytes = max(any_bytes, rows.bytes_at_ends())
     return CutBounds(any_bytes, max(any_bytes, once_bytes))
@@ -127,7 +127,7 @@ def _greatest(operators: Iterable[list[_Needs]], effort: Effort) -> int:
 
 
 class _Rows(TiledGraph):
-    """Blocks of one row. Rows of an output count alone: uncut, it may take the place of an input."""
+    """A graph in blocks of one row. Outputs need not be contiguous: uncut, one may replace an input."""
 
     def stacked_outputs(self) -> tuple[str, ...]:
         """Return no outputs."""
@@ -135,7 +135,7 @@ class _Rows(TiledGraph):
 
 
 class _RowGraph:
-    """A model in blocks of one row. Value s is what step s makes; the blocks of inputs follow."""
+    """A model in blocks of one row. Step s makes value s; the values after those are blocks of inputs."""
 
     def __init__(self, model: Model) -> None:
         self.model, self.graph = model, model.graph
@@ -162,11 +162,11 @@ class _RowGraph:
             self.of_operator.setdefault(self.graph.operators[step.operator].name, []).append(number)
         operators = self.graph.operators
         self.fed = mask_of(at for at, step in enumerate(self.steps) if not operators[step.operator].inputs)
-        self.endless = int(self.sizes.sum()) + 1
+        self.unlimited = int(self.sizes.sum()) + 1
         self.source, self.sink = 2 * len(self.sizes), 2 * len(self.sizes) + 1
         self.paths = self._paths()
 
-    def _sums(self, number: int) -> bool:
+    def _makes_sum(self, number: int) -> bool:
         """Return whether a step makes a running sum: it accumulates, and others do so after it."""
         step = self.steps[number]
         last = step.block == self.tiled.step_counts[step.operator] - 1
@@ -175,7 +175,7 @@ class _RowGraph:
     def _size_of(self, number: int) -> int:
         """Return the bytes of what a step makes."""
         step = self.steps[number]
-        if self._sums(number):
+        if self._makes_sum(number):
             return self.work[self.graph.operators[step.operator].name][1]
         return self.block_bytes[self.tiled.written(step.operator, step.block)]
 
@@ -194,7 +194,7 @@ class _RowGraph:
         for root in {self.flow.roots[io.tensor] for io in self.graph.outputs}:
             base, count = self.tiled.first_block[root], self.tiled.block_count(root)
             arcs += ((2 * value + 1, self.sink) for value in self.value_of[base : base + count])
-        return np.array([(*ends, self.endless) for ends in arcs], np.int64).reshape(-1, 3)
+        return np.array([(*ends, self.unlimited) for ends in arcs], np.int64).reshape(-1, 3)
 
     def bytes_at_ends(self) -> int:
         """Return the bytes of all inputs before the first step, or of all outputs after the last."""
@@ -203,7 +203,7 @@ class _RowGraph:
         return max(sum(self.graph.tensors[name].size_bytes for name in names) for names in roots)
 
     def by_certain_bytes(self) -> list[str]:
-        """Return the operators with steps, those first that surely need the most if nothing is recomputed."""
+        """Return the operators with steps, by falling bytes that they need without recomputation."""
         certain = sure_needs(self.problem, self.closure)
         middles = {name: certain[steps[len(steps) // 2]] for name, steps in self.of_operator.items()}
         return sorted(middles, key=lambda name: -middles[name])
@@ -249,14 +249,14 @@ class _RowGraph:
         count = len(self.steps)
         capacity = self.sizes.copy()
         capacity[read] = 0
-        capacity[:count][places_of(self.closure.descendants[step] | 1 << step, count)] = self.endless
+        capacity[:count][places_of(self.closure.descendants[step] | 1 << step, count)] = self.unlimited
         fed = np.flatnonzero(places_of(self.closure.ancestors[step] & self.fed, count))
         begin = np.concatenate([fed, self.given])
         values = np.arange(len(self.sizes))
         arcs = np.concatenate([
             self.paths,
             np.stack([2 * values, 2 * values + 1, capacity], axis=1),
-            np.stack([*np.broadcast_arrays(self.source, 2 * begin, self.endless)], axis=1),
+            np.stack([*np.broadcast_arrays(self.source, 2 * begin, self.unlimited)], axis=1),
         ])  # fmt: skip
         effort.spend(_ARC_UNITS * len(arcs))
         beside = max_flow(arcs, self.source, self.sink) if len(begin) else 0
@@ -264,7 +264,7 @@ class _RowGraph:
 
     def _begun_bytes(self, step: int) -> int:
         """Return the bytes that a step begins: none for a sum that goes on."""
-        return 0 if self._sums(step) and self.steps[step].block else int(self.sizes[step])
+        return 0 if self._makes_sum(step) and self.steps[step].block else int(self.sizes[step])
 
 
 def _needed(tiled: TiledGraph) -> list[Step]:

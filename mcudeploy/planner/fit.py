@@ -53,8 +53,8 @@ _ENOUGH_BYTES = 2**31
 class Way:
     """A plan of a model on a board: `unsplit`, `split`, `streamed`, `input kept` or `slower`.
 
-    A `streamed` plan is split, and its input arrives by rows. An `input kept` plan is split, and of a window
-    that moves it keeps the rows of the input alone. A `slower` plan exceeds the limit of the overhead.
+    A `streamed` plan is split, and its input arrives by rows. An `input kept` plan is split, and keeps only
+    the input's rows of a moving window. A `slower` plan exceeds the limit of the overhead.
     `missing` contains a sentence for each limit that the plan exceeds. `overhead`: its latency in percent
     over the unsplit plan.
     """
@@ -139,8 +139,8 @@ class Fit:
 
     @property
     def relative_excess(self) -> float:
-        """The excess of its arenas over the board's memories, and of its constants over the flash, each as a
-        part of the room there, in total; 0.0 if and only if it fits.
+        """The sum of two excesses: of arenas as a part of the memories' room, and of constants as a part of
+        the flash's room. It is 0.0 if and only if the model fits.
         """
         if self.fits:
             return 0.0
@@ -172,7 +172,7 @@ def chosen(ways: Sequence[Way]) -> Way:
 def rank_boards(
     model: Model, boards: Sequence[Board], options: Options, progress: Progress = SILENT
 ) -> list[Fit]:
-    """Return the fit of a model on each board; without a unit beside the core, if what plans it is missing.
+    """Return the fit of a model on each board, without its NPU if the package that plans for it is missing.
 
     Boards that fit come first, the smallest first: the least RAM, then flash, then clock. The others follow
     in the order of missing bytes. Raises ConfigError if kernels have no costs on any of the cores.
@@ -192,7 +192,7 @@ def rank_boards(
 
 
 def _with_planned_units(boards: Sequence[Board]) -> list[Board]:
-    """Return boards without units beside the core if a package is missing that plans their steps."""
+    """Return boards without their NPUs if a package is missing that plans for these."""
     missing = [package for it in added("unit") if not it.installed() for package in it.packages]
     if missing and any(it.npu is not None for it in boards):
         _LOG.warning("note: boards with a unit are compared without it: pip install %s", " ".join(missing))
@@ -295,7 +295,7 @@ def _roomy(boards: Sequence[Board], model: Model) -> Board:
 def _on_board(name: str, planned: Planned, board: Board) -> Way:
     """Return the first plan in the memories of a board, and what that board lacks.
 
-    Of slower plans it is the fastest that fits, if there is one.
+    Among `slower` plans, return the fastest that fits, if there is one.
     """
     if name == "unsplit":
         return _placed(name, planned, planned.baseline, board)
@@ -371,8 +371,8 @@ def estimated_latency(plan: Plan, model: Model, board: Board) -> Latency | None:
     whole = ticks(costs)
     of_flash: float | None = 0.0
     if board.flash.read_cost:
-        of_flash = whole - ticks(replace(costs, flash=None)) if costs.flash else None
-    if of_flash and model.cores > 1:  # that share one flash
+        of_flash = whole - ticks(replace(costs, flash_reads=None)) if costs.flash_reads else None
+    if of_flash and model.cores > 1:  # the cores share one flash
         whole, of_flash = whole + of_flash * (model.cores - 1), of_flash * model.cores
     return Latency(whole, unit_of_estimates(board), costs.core, board.clock_hz, of_flash)
 

@@ -20,7 +20,7 @@ _MOST = 7
 """Number of choices of kept rows that are planned."""
 
 _SHARE = 0.5
-"""Share of the time limit for these; the chosen one continues with the rest."""
+"""Share of the time limit for planning these choices; the best one continues with the rest."""
 
 
 def find_hop_plans(
@@ -92,7 +92,7 @@ def hop_point(model: Model, plan: Plan) -> HopPoint:
 
 
 def _own_overhead(base: Plan, limit: float, options: Options) -> float:
-    """The latency limit in percent over an unsplit plan; that of the options if this plan exceeds it."""
+    """Return the limit of latency in percent over an unsplit plan; if that exceeds it, the options' limit."""
     ticks = base.estimate.latency_ticks
     if options.ram_limit is not None or not 0 < ticks <= limit:
         return options.overhead_limit

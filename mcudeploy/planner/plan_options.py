@@ -20,7 +20,7 @@ from mcudeploy.common.sizes import (
 
 if TYPE_CHECKING:
     from mcudeploy.boards.board import Board
-    from mcudeploy.costs.estimate import Unit
+    from mcudeploy.costs.estimate import TimeUnit
     from mcudeploy.ops.requantize import Rounding
 
 Placement = Literal["blocks", "tags"]
@@ -102,7 +102,7 @@ class Options:
     placement: Placement = "blocks"
     cores: int | None = None
     """0 for all cores of the board; None for the number of a stored plan, or else one."""
-    objective: Unit | None = None
+    objective: TimeUnit | None = None
     """None for `Options.unit_on`."""
     seed: int = 0
     float_io: bool = False
@@ -146,7 +146,7 @@ class Options:
         """Whether a file of the user states the plan, or the order of its operators."""
         return self.plan_file is not None or self.order_file is not None
 
-    def unit_on(self, board: Board, cores: int | None = None) -> Unit:
+    def unit_on(self, board: Board, cores: int | None = None) -> TimeUnit:
         """Return the unit of times on a board; `cores`: those of a stored plan.
 
         By default it is modelled cycles if one core with a cycle model runs the plan.

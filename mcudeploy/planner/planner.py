@@ -19,7 +19,7 @@ from mcudeploy.common.fast import note_lacking
 from mcudeploy.common.interrupts import through
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
-from mcudeploy.costs.estimate import Unit, board_costs, estimated
+from mcudeploy.costs.estimate import TimeUnit, board_costs, estimated
 from mcudeploy.costs.tiles import KnownSource, TileSource, move_price, nothing_known
 from mcudeploy.extension import added
 from mcudeploy.ir.graph import KeptRows
@@ -107,7 +107,7 @@ class Planned:
     costs_of: str | None = None
     interrupted: bool = False
     limits: Mapping[str, int] = field(default_factory=dict)
-    objective: Unit = "instructions"
+    objective: TimeUnit = "instructions"
     points: tuple[tuple[int, float], ...] = ()
     offers_baseline: bool = True
     hop_curve: HopCurve | None = None

@@ -14,7 +14,7 @@ from mcudeploy.boards.fact_types import BoardName, Core, Facts, Line
 from mcudeploy.common.errors import ConfigError
 from mcudeploy.common.files import write_file
 from mcudeploy.common.json_file import read_json
-from mcudeploy.costs.estimate import Unit, unit_of_model
+from mcudeploy.costs.estimate import TimeUnit, unit_of_model
 from mcudeploy.costs.factors import KernelFactors, Kind
 from mcudeploy.toolchain.firmware_build import compiler_version
 
@@ -29,7 +29,7 @@ class FactorsFile(Facts):
     board: BoardName
     core: Core
     clock_hz: Annotated[int, Field(gt=0, strict=True)]
-    estimates: Unit
+    estimates: TimeUnit
     version: Line
     compiler: Line
     factors: Annotated[dict[Kind, _Factor], Field(min_length=1)]

@@ -77,7 +77,7 @@ class _CutFacts:
     def component(self, title: str, members: frozenset[int]) -> list[str]:
         """Describe a component: title with totals, operators, inner connections, ends."""
         macs = sum(self._axes.nests[member].macs() for member in members)
-        outputs = sum(self._made_bytes(member) for member in members)
+        outputs = sum(self._output_bytes(member) for member in members)
         inner = [link for link in self._links if link.producer in members and link.reader in members]
         return [
             f"{title}: {count_text(len(members), 'operator')}, {count_text(macs, 'MAC')}, "
@@ -94,7 +94,7 @@ class _CutFacts:
         for position in positions:
             operator = self._operators[position]
             macs = self._axes.nests[position].macs()
-            memory = "a view" if operator.op.is_view else f"{self._made_bytes(position):,} B"
+            memory = "a view" if operator.op.is_view else f"{self._output_bytes(position):,} B"
             rows.append(
                 (
                     operator.name,
@@ -182,7 +182,7 @@ class _CutFacts:
     def _count(self, size: int) -> str:
         return count_text(size, "row")
 
-    def _made_bytes(self, position: int) -> int:
+    def _output_bytes(self, position: int) -> int:
         operator = self._operators[position]
         return 0 if operator.op.is_view else self._tensors[operator.output].size_bytes
 

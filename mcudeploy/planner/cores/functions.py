@@ -18,7 +18,7 @@ AUTO = "auto"
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """The units of operators, by name, that do not run on the board's `first` unit, without views."""
+    """The `first` unit of a board, and by name the units of operators (not views) that run `elsewhere`."""
 
     first: str = ""
     elsewhere: Mapping[str, str] = field(default_factory=dict)
@@ -96,7 +96,7 @@ def _by_rule(graph: Graph, board: Board, rule: str) -> dict[str, str]:
 
 
 def _is_called(operator: Operator, wanted: str) -> bool:
-    """Whether its name, or that of a node in the ONNX file, is the wanted one or matches it as a glob."""
+    """Return whether an operator, or an ONNX node of it, has the name `wanted` or matches it as a glob."""
     names = [name.lower() for name in (operator.name, *operator.onnx_nodes)]
     return wanted in names or any(fnmatchcase(name, wanted) for name in names)
 
@@ -137,7 +137,7 @@ def _units(graph: Graph, assignment: Assignment) -> list[str]:
     """Return the unit of every operator, by position."""
     producers, readers = graph.producers(), graph.readers()
     units = [assignment.unit(operator.name) for operator in graph.operators]
-    for position in reversed(range(len(units))):  # of inputs: readers stand after them
+    for position in reversed(range(len(units))):  # views of inputs: their readers already have units
         operator = graph.operators[position]
         if operator.op.is_view and operator.inputs[0] not in producers and readers[operator.output]:
             units[position] = units[readers[operator.output][0]]
@@ -148,18 +148,21 @@ def _units(graph: Graph, assignment: Assignment) -> list[str]:
 
 
 def _runs(units: Sequence[str], sources: Sequence[set[int]]) -> list[list[int]]:
-    """Return runs of one unit; the order changes the unit only when no operator of it is ready."""
-    left = [set(each) for each in sources]
+    """Return groups of operators of one unit, in an executable order.
+
+    A group ends when no further operator of its unit is ready.
+    """
+    missing = [set(each) for each in sources]
     waiting = set(range(len(units)))
     groups: list[list[int]] = []
     while waiting:
-        unit = units[min(at for at in waiting if not left[at])]
+        unit = units[min(at for at in waiting if not missing[at])]
         run: list[int] = []
-        while ready := [at for at in waiting if not left[at] and units[at] == unit]:
+        while ready := [at for at in waiting if not missing[at] and units[at] == unit]:
             run += ready
             waiting -= set(ready)
             for at in waiting:
-                left[at] -= set(ready)
+                missing[at] -= set(ready)
         groups.append(sorted(run))
     return groups
 

@@ -40,11 +40,11 @@ class _LaneBuilder:
 
     def __init__(self, plan: Plan, calls: Mapping[str, KernelCall], cores: int) -> None:
         self._plan, self._cores = plan, cores
-        self._touching = _ByteAccesses(plan, calls)
-        self._sharing = WorkSharing.of(self._touching.tiled.flow, calls, cores)
+        self._accesses = _ByteAccesses(plan, calls)
+        self._sharing = WorkSharing.of(self._accesses.tiled.flow, calls, cores)
         self._lanes: list[list[WorkSlice | Sync]] = [[] for _ in range(cores)]
         self._clocks: list[list[list[int]]] = [[[0] * cores] for _ in range(cores)]
-        self._bytes = {memory: _Touches(cores, size) for memory, size in plan.layout.arenas.items()}
+        self._last = {memory: _LastAccesses(cores, size) for memory, size in plan.layout.arenas.items()}
         self._load = [0.0] * cores
         self._core_of: dict[int, int] = {}
 
@@ -56,15 +56,16 @@ class _LaneBuilder:
                 self._share(number, entry, time)
                 time += 1
             else:
-                self._add(0, WorkSlice(number), self._touching.moved(entry))
+                self._add(0, WorkSlice(number), self._accesses.moved(entry))
         return tuple(tuple(lane) for lane in self._lanes)
 
     def _share(self, number: int, entry: Run, time: int) -> None:
         operator = self._plan.graph.operators[entry.operator]
-        rows = self._touching.rows(entry)
+        rows = self._accesses.rows(entry)
         pieces = self._sharing.pieces(operator, rows)
         first = 0
-        if len(pieces) == 1 and operator.inputs:  # without, it asks the application, which runs on core 0
+        # An operator without inputs asks the application, which runs on core 0.
+        if len(pieces) == 1 and operator.inputs:
             idlest = min(range(self._cores), key=lambda core: self._load[core])
             # all whole steps of an operator stay on one core: fewer waits
             first = self._core_of.setdefault(entry.operator, idlest)
@@ -72,7 +73,7 @@ class _LaneBuilder:
         for core, mine in enumerate(pieces, first):
             for part_rows, columns in mine:
                 part = WorkSlice(number, part_rows, columns)
-                self._add(core, part, self._touching.step(entry, time, core, part))
+                self._add(core, part, self._accesses.step(entry, time, core, part))
 
     def _add(self, core: int, part: WorkSlice, touched: Touched) -> None:
         """Append a slice after the waits that it needs."""
@@ -81,7 +82,7 @@ class _LaneBuilder:
         needed = [0] * self._cores
         reads, writes = touched
         for (memory, lo, hi), writing in (*((it, False) for it in reads), *((it, True) for it in writes)):
-            needed = list(map(max, needed, self._bytes[memory].before(lo, hi, writing=writing)))
+            needed = list(map(max, needed, self._last[memory].before(lo, hi, writing=writing)))
         needed[core] = 0
         for other in self._missing(needed, clock):
             lane.append(Sync(part.entry, other, needed[other]))
@@ -90,25 +91,23 @@ class _LaneBuilder:
         clock[core] = len(clocks)
         clocks.append(clock)
         for memory, lo, hi in reads:
-            self._bytes[memory].read(lo, hi, core, len(clocks) - 1)
+            self._last[memory].read(lo, hi, core, len(clocks) - 1)
         for memory, lo, hi in writes:
-            self._bytes[memory].write(lo, hi, core, len(clocks) - 1)
+            self._last[memory].write(lo, hi, core, len(clocks) - 1)
 
     def _missing(self, needed: Sequence[int], clock: Sequence[int]) -> list[int]:
         """Return the cores to wait for; the remaining dependencies follow from these."""
-        open_ = [core for core, parts in enumerate(needed) if parts > clock[core]]
-        known = {core: self._clocks[core][needed[core]] for core in open_}
+        ahead = [core for core, parts in enumerate(needed) if parts > clock[core]]
+        known = {core: self._clocks[core][needed[core]] for core in ahead}
         return [
             core
-            for core in open_
-            if not any(known[other][core] >= needed[core] for other in open_ if other != core)
+            for core in ahead
+            if not any(known[other][core] >= needed[core] for other in ahead if other != core)
         ]
 
 
-class _Touches:
-    """For every byte of an arena, the last slice that wrote it and each core's last slice that
-    read it since.
-    """
+class _LastAccesses:
+    """For every byte of an arena, the last slice that wrote it, and those of each core that read it since."""
 
     def __init__(self, cores: int, size: int) -> None:
         self._writer = np.zeros((cores, size), np.int32)
@@ -122,11 +121,11 @@ class _Touches:
         return [int(each) for each in last]
 
     def read(self, lo: int, hi: int, core: int, parts: int) -> None:
-        """Record that slice number `parts` of a core reads them."""
+        """Record that slice number `parts` of a core reads these bytes."""
         self._readers[core, lo:hi] = parts
 
     def write(self, lo: int, hi: int, core: int, parts: int) -> None:
-        """Record that slice number `parts` of a core writes them."""
+        """Record that slice number `parts` of a core writes these bytes."""
         self._writer[:, lo:hi] = 0
         self._readers[:, lo:hi] = 0
         self._writer[core, lo:hi] = parts
@@ -213,16 +212,17 @@ class _ByteAccesses:
         return [(memory, offset, offset + mine)]
 
     def moved(self, entry: Transfer | Wait) -> Touched:
-        """Return the accesses of a transfer, the next of the layout, or of a wait for an
-        engine's transfers.
+        """Return the accesses of a transfer, or of all transfers of an engine that a wait ends.
+
+        Transfers are passed in the order of the layout.
         """
         if isinstance(entry, Transfer):
             self._begun.append(entry)
-            return self._way([entry])
+            return self._copied([entry])
         ended = (each for each in self._begun[: entry.transfer + 1] if each.engine == entry.engine)
-        return self._way(ended)
+        return self._copied(ended)
 
-    def _way(self, transfers: Iterable[Transfer]) -> Touched:
+    def _copied(self, transfers: Iterable[Transfer]) -> Touched:
         reads, writes = [], []
         for each in transfers:
             source, target = self._plan.layout.way(each)

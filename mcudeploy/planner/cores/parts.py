@@ -28,8 +28,8 @@ Piece = tuple[Interval, Interval | None]
 class WorkSharing:
     """The distribution of a graph's steps over a number of cores.
 
-    `in_place` operators may overwrite their input; they are cut between rows only. `over_views` operators
-    read a view, whole for every slice; one core runs them.
+    `in_place` operators may overwrite an input: cores share whole rows only. `over_views` operators may
+    overwrite an input of which every slice reads all rows, through a view: one core runs them.
     """
 
     graph: Graph
@@ -42,8 +42,10 @@ class WorkSharing:
     def of(cls, flow: Dataflow, calls: Mapping[str, KernelCall], cores: int) -> WorkSharing:
         """Return the sharing of a graph."""
         every = list(zip(flow.graph.operators, flow.overwrites, flow.readings, strict=True))
-        in_place = frozenset(it.name for it, overwritten, _ in every if overwritten)
-        over_views = frozenset(it.name for it, own, reads in every if any(reads[at].whole for at in own))
+        in_place = frozenset(it.name for it, operands, _ in every if operands)
+        over_views = frozenset(
+            it.name for it, operands, readings in every if any(readings[at].whole for at in operands)
+        )
         return cls(flow.graph, calls, cores, in_place, over_views)
 
     def pieces(self, operator: Operator, rows: Interval) -> list[list[Piece]]:
@@ -90,7 +92,7 @@ class WorkSharing:
         return max(1, min(self.cores, int(self.iterations(operator, rows) / _LEAST_ITERATIONS)))
 
     def _cells(self, operator: Operator) -> tuple[int, int]:
-        """Return the cells of a row, and the alignment of a slice's first cell; 0 if rows are not cut."""
+        """Return the cells of a row, and the alignment in cells of a slice's first; 0 if rows are not cut."""
         output = self.graph.tensors[operator.output]
         if operator.name in self.in_place:
             return output.cells, 0
@@ -99,21 +101,21 @@ class WorkSharing:
 
 
 def _by_cells(rows: Interval, width: int, step: int, cores: int) -> list[list[Piece]]:
-    """Distribute cells evenly, in multiples of `step`."""
-    columns = -(-width // step)
-    total = len(rows) * columns
+    """Distribute cells evenly, in groups of `step` cells of a row."""
+    groups = -(-width // step)
+    total = len(rows) * groups
     bounds = [round(total * core / cores) for core in range(cores + 1)]
     shares: list[list[Piece]] = []
     for begin, end in pairwise(bounds):
         mine: list[Piece] = []
         at = begin
         while at < end:
-            row, first = divmod(at, columns)
-            if first == 0 and end - at >= columns:
-                mine.append((Interval(rows.lo + row, rows.lo + end // columns), None))
-                at = end // columns * columns
+            row, first = divmod(at, groups)
+            if first == 0 and end - at >= groups:
+                mine.append((Interval(rows.lo + row, rows.lo + end // groups), None))
+                at = end // groups * groups
                 continue
-            last = min(columns, first + end - at)
+            last = min(groups, first + end - at)
             span = Interval(first * step, min(width, last * step))
             mine.append((Interval(rows.lo + row, rows.lo + row + 1), span))
             at += last - first

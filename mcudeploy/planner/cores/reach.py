@@ -11,7 +11,10 @@ from mcudeploy.common.errors import FitError
 
 @dataclass(frozen=True, slots=True)
 class Meeting:
-    """The units that share the place in which a tensor is written, their `memories`, and its copiers."""
+    """The `units` that access a tensor where it is written, and the `memories` that all of them reach.
+
+    `copiers` maps each other unit that reads the tensor to the unit that copies it.
+    """
 
     units: tuple[str, ...]
     memories: tuple[str, ...]

@@ -35,16 +35,16 @@ def with_transfers(graph: Graph, board: Board, assignment: Assignment) -> tuple[
     """
     if not assignment.elsewhere:
         return graph, assignment
-    made, assignment = _Rewrite(graph, board, assignment).done()
+    made, assignment = _Rewrite(graph, board, assignment).rewritten()
     return _with_whole_inputs(made, board), assignment
 
 
 def _with_whole_inputs(graph: Graph, board: Board) -> Graph:
     """Return the graph with inputs read whole if their rows would share a cache line.
 
-    Each is read through a view of one row, which has no blocks, and a view of that with the input's rows.
-    Otherwise rows die early, another unit reuses their place, and its invalidation hits live rows in that
-    line.
+    Operators read such an input through a view of one row, and a view of that with the input's rows. Its
+    rows thus die together. Else another unit would reuse the place of a dead row, and its invalidation would
+    hit live rows in the same line.
     """
     lines = [unit.cache_line for unit in board.units if unit.cached]
     rows = {it.tensor: graph.tensors[it.tensor].row_bytes for it in graph.inputs}
@@ -93,11 +93,11 @@ class _Rewrite:
         self._elsewhere = dict(assignment.elsewhere)
         self._operators = {operator.name for operator in graph.operators}
         self._after: dict[int, list[Operator]] = {}
-        self._reads: dict[tuple[int, str], str] = {}
-        self._makes: dict[str, str] = {}
-        self._known: dict[tuple[str, str], str] = {}
+        self._read_instead: dict[tuple[int, str], str] = {}  # by reader and tensor
+        self._written_instead: dict[str, str] = {}
+        self._seen_by: dict[tuple[str, str], str] = {}  # by tensor and unit
 
-    def done(self) -> tuple[Graph, Assignment]:
+    def rewritten(self) -> tuple[Graph, Assignment]:
         """Return the rewritten graph and its assignment."""
         graph, readers = self._graph, self._readers()
         for io in graph.inputs:
@@ -107,20 +107,22 @@ class _Rewrite:
                 self._cross(operator.output, self._assignment.unit(operator.name), readers[operator.output])
         operators = list(self._after.get(_APPLICATION, ()))
         for position, operator in enumerate(graph.operators):
-            inputs = tuple(self._reads.get((position, name), name) for name in operator.inputs)
-            output = self._makes.get(operator.output, operator.output)
+            inputs = tuple(self._read_instead.get((position, name), name) for name in operator.inputs)
+            output = self._written_instead.get(operator.output, operator.output)
             operators.append(replace(operator, inputs=inputs, output=output))
             operators += self._after.get(position, ())
         graph = replace(
             graph,
             tensors=self._tensors,
             operators=tuple(operators),
-            inputs=tuple(replace(it, tensor=self._makes.get(it.tensor, it.tensor)) for it in graph.inputs),
+            inputs=tuple(
+                replace(it, tensor=self._written_instead.get(it.tensor, it.tensor)) for it in graph.inputs
+            ),
             outputs=tuple(
-                replace(it, tensor=self._reads[_APPLICATION, it.tensor]) for it in graph.outputs
+                replace(it, tensor=self._read_instead[_APPLICATION, it.tensor]) for it in graph.outputs
             ),
             references=self._references,
-        )  # fmt: skip
+        )
         return graph, Assignment(self._assignment.first, self._elsewhere)
 
     def _readers(self) -> dict[str, list[_TensorReader]]:
@@ -139,37 +141,37 @@ class _Rewrite:
     def _cross(self, tensor: str, producer: str, readers: Sequence[_TensorReader]) -> None:
         """Add the steps between the producer of a tensor and its readers."""
         meeting = meet(self._board, tensor, producer, [reader.unit for reader in readers])
-        way = _TensorRoute(producer, meeting.memories)
+        route = _TensorRoute(producer, meeting.memories)
         shared = len(meeting.units) > 1
-        fed = tensor not in self._producers  # its rows share lines, as in the application's array
-        wary = meeting.units if fed else [producer]
-        if shared and any(is_cached(self._board, unit, way.memories) for unit in wary):
+        # Rows of a graph input share cache lines, as in the application's array: then any cache matters.
+        units = [producer] if tensor in self._producers else meeting.units
+        if shared and any(is_cached(self._board, unit, route.memories) for unit in units):
             raw = self._new_tensor(tensor, "raw")
-            self._makes[tensor] = raw
+            self._written_instead[tensor] = raw
             self._add(Clean(), raw, tensor, producer, self._position(tensor))
         for reader in readers:
             copier = meeting.copiers.get(reader.unit)
             if copier is None:
-                self._reads[reader.position, reader.name] = self._seen(reader.name, reader.unit, way)
+                self._read_instead[reader.position, reader.name] = self._seen(reader.name, reader.unit, route)
             else:
-                self._reads[reader.position, reader.name] = self._copied(
-                    reader.name, copier, reader.unit, way
+                self._read_instead[reader.position, reader.name] = self._copied(
+                    reader.name, copier, reader.unit, route
                 )
 
-    def _seen(self, name: str, unit: str, way: _TensorRoute) -> str:
+    def _seen(self, name: str, unit: str, route: _TensorRoute) -> str:
         """Return the tensor that a unit reads in place of one that lies in its reach."""
-        if unit == way.producer or not is_cached(self._board, unit, way.memories):
+        if unit == route.producer or not is_cached(self._board, unit, route.memories):
             return name
-        if (name, unit) not in self._known:
-            self._known[name, unit] = self._new_tensor(name, unit)
-            self._add(Invalidate(), name, self._known[name, unit], unit, self._position(name))
-        return self._known[name, unit]
+        if (name, unit) not in self._seen_by:
+            self._seen_by[name, unit] = self._new_tensor(name, unit)
+            self._add(Invalidate(), name, self._seen_by[name, unit], unit, self._position(name))
+        return self._seen_by[name, unit]
 
-    def _copied(self, name: str, copier: str, unit: str, way: _TensorRoute) -> str:
+    def _copied(self, name: str, copier: str, unit: str, route: _TensorRoute) -> str:
         """Return the tensor that a unit reads in place of one that is out of its reach."""
-        if (name, unit) not in self._known:
+        if (name, unit) not in self._seen_by:
             onwards = _TensorRoute(copier, common(self._board, [copier, unit]))
-            source = self._seen(name, copier, way)
+            source = self._seen(name, copier, route)
             copied = written = self._new_tensor(name, unit)
             if is_cached(self._board, copier, onwards.memories):
                 written = self._new_tensor(copied, "raw")
@@ -177,8 +179,8 @@ class _Rewrite:
             if written != copied:
                 self._add(Clean(), written, copied, copier, self._position(name))
             self._producers[copied] = self._position(name)
-            self._known[name, unit] = self._seen(copied, unit, onwards)
-        return self._known[name, unit]
+            self._seen_by[name, unit] = self._seen(copied, unit, onwards)
+        return self._seen_by[name, unit]
 
     def _position(self, name: str) -> int:
         return self._producers.get(name, _APPLICATION)

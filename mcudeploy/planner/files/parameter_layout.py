@@ -1,4 +1,4 @@
-"""The file beside a library that states its parameters: what another model needs to take its place."""
+"""The file beside a library that states its parameters, and what a model that replaces them must share."""
 
 from __future__ import annotations
 
@@ -194,12 +194,13 @@ def _differences(
         for key, value in library.scalars.items():
             if own.scalars.get(key) != value:
                 yield (
-                    f"{name} needs {key} = {own.scalars.get(key)}, the library has {value}, no parameter. "
+                    f"{name} needs {key} = {own.scalars.get(key)}, the library has {value}, not a parameter. "
                     "Take scales of the weights that are nearer to the old ones, or build the library again"
                 )
         changed = next((key for key, value in library.arrays.items() if own.arrays.get(key) != value), None)
         if changed is not None and name in replaceable:
-            yield f"{changed} of {name} is {own.arrays.get(changed)}, there {library.arrays[changed]}"
+            theirs = library.arrays[changed]
+            yield f"{changed} of {name} is {own.arrays.get(changed)}, in the library {theirs}"
         elif changed is not None:
             yield (
                 f"{changed} of {name} differs, and {name} is not replaceable. The library needs "

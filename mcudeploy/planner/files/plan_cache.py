@@ -36,9 +36,9 @@ from mcudeploy.planner.model.model import Model
 from mcudeploy.planner.plan_options import Options
 
 _LOG = logging.getLogger(__name__)
-_ENTRIES = 200
+_MOST_ENTRIES = 200
 _MOST_BYTES = 2**22
-_ELSEWHERE = frozenset({"plan_file", "resume", "name", "fresh"})
+_IRRELEVANT = frozenset({"plan_file", "resume", "name", "fresh"})
 """Options that do not change what a search finds."""
 
 
@@ -87,7 +87,7 @@ class PlanCache:
         return cls(cache_dir() / "plans" / search_key(model.sha256, board, options))
 
     def load(self, model: Model, read: Callable[[Path], Plan]) -> StoredSearch | None:
-        """Return the plans of an earlier search; None if there are none, or one of them does not stand.
+        """Return the plans of an earlier search; None if there are none, or if one of them is not valid.
 
         `read` returns the plan of a file, checked against the model, with its times.
         """
@@ -142,16 +142,16 @@ class PlanCache:
 
 def search_key(model_sha256: str, board: Board, options: Options) -> str:
     """Return the digest of everything that decides the plans of a search."""
-    chosen = [(it.name, getattr(options, it.name)) for it in fields(options)]
+    names = [it.name for it in fields(options) if it.name not in _IRRELEVANT]
     parts = (
         __version__,
         _sources(),
         foreign_digest(),
         model_sha256,
-        repr([value for value in chosen if value[0] not in _ELSEWHERE]),
+        repr([(name, getattr(options, name)) for name in names]),
         board.model_dump_json(),
         repr(factors_of(board)),
-        str(os.cpu_count()),  # of a host all of whose cores run the plan
+        str(os.cpu_count()),  # on the host, all cores may run the plan
         repr(lacking()),
     )
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:32]
@@ -177,18 +177,18 @@ def _with_figures(plan: Plan, figures: _Unwritten) -> Plan:
 
 
 def _prune(parent: Path) -> None:
-    """Remove the entries beyond the limit that were not used for the longest time."""
+    """Keep the entries that were used last, up to the limit."""
     ages = []
     for path in parent.iterdir():
         with suppress(OSError):
             ages.append((path.stat().st_mtime, path))
-    for _, path in sorted(ages, reverse=True)[_ENTRIES:]:
+    for _, path in sorted(ages, reverse=True)[_MOST_ENTRIES:]:
         shutil.rmtree(path, ignore_errors=True)
 
 
 @cache
 def _sources() -> str:
-    """The state of the program's files: a checkout changes without its version."""
+    """Return a digest of the sizes and times of the program's files: a checkout keeps its version number."""
     package = Path(__file__).resolve().parents[2]
     states = []
     for path in sorted(package.rglob("*")):

@@ -53,11 +53,11 @@ _Residence = tuple[Offset, Offset, str, Offset]
 _Transfer = tuple[str, str, Offset, Offset, Rows, Offset]
 """The engine, the tensor, its block, source and target residence, and the step that waits for the end."""
 
-
 _Constants = tuple[Rows, Offset, _Residence]
 """The bytes of an operator's loaded constants, their home in the table, and their residence in an arena."""
+
 _Pieces = tuple[str, Rows, Rows, Rows, Rows]
-"""Their engine, the channels of a piece, and the numbers of pieces, of arrays and of bytes."""
+"""The engine of pieces, the channels of each, and the numbers of pieces, of arrays and of bytes."""
 
 
 class SplitEntry(FileModel):
@@ -177,7 +177,7 @@ def _constants_of(content: PlanFile) -> dict[str, LoadedConstants]:
 
 
 def _layout_status(arenas: Mapping[str, int], peak_bytes: int) -> str:
-    """Return `optimal` if the only arena equals the peak, below which there are no offsets.
+    """Return `optimal` if the only arena equals the peak, the lower bound of any placement.
 
     The status of a larger arena, or of several, is unknown without a search.
     """
@@ -195,7 +195,7 @@ def read_plan(path: Path, model_sha256: str, board: str) -> PlanFile:
     except ValidationError as error:
         other = next((it["input"] for it in error.errors() if it["loc"] == ("format",)), None)
         if isinstance(other, int):
-            raise no_plan(path, f"its format is {other}, not {_FORMAT}") from error
+            raise wrong_plan(path, f"its format is {other}, not {_FORMAT}") from error
         first = error.errors()[0]
         place = ".".join(str(part) for part in first["loc"]) or "the file"
         text = " ".join(f"{place}: {first['msg']}".split())  # keys of a file may have any characters
@@ -227,8 +227,8 @@ def kept_rows(content: PlanFile, path: Path, hop: int | None) -> Mapping[str, Ke
     return None if stored is None else stored.keeping
 
 
-def no_plan(path: Path, fault: object) -> ConfigError:
-    """Return the error of a faulty plan file, with the way out."""
+def wrong_plan(path: Path, fault: object) -> ConfigError:
+    """Return the error for a plan file that the model refuses, with the way out."""
     text = " ".join(str(fault).split())  # names of a file may have any characters
     return ConfigError(
         f"{path} is not a plan of this model: {text}. It was changed, or made by another version of "
@@ -246,7 +246,7 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
     flow = Dataflow.of(graph)
     fault = next(_faults(content, flow, work), None)
     if fault is not None:
-        raise no_plan(path, fault)
+        raise wrong_plan(path, fault)
 
     def residences(table: Mapping[str, list[list[_Residence]]]) -> dict[str, Residences]:
         return {
@@ -260,7 +260,7 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
     try:
         lanes = tuple(lane_of(lane) for lane in content.lanes)
     except ValueError as error:
-        raise no_plan(path, error) from error
+        raise wrong_plan(path, error) from error
     tiled = TiledGraph(flow, content.block_rows, content.leads)
     schedule = Schedule(tuple(Step(o, b) for o, b in content.steps), "feasible")
     layout = Layout(
@@ -288,7 +288,7 @@ def plan_of(content: PlanFile, path: Path, graph: Graph, work: WorkBytes) -> Pla
         lanes=lanes,
     )
     if any(each.entry >= len(plan.tape) for lane in lanes for each in lane):
-        raise no_plan(path, f"lanes: the tape has {len(plan.tape):,} entries")
+        raise wrong_plan(path, f"lanes: the tape has {len(plan.tape):,} entries")
     return plan
 
 
@@ -313,10 +313,14 @@ def _faults(content: PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str]
     tiled = TiledGraph(flow, content.block_rows, content.leads)
     yield from _step_faults(content, tiled)
     yield from _split_faults(content, tiled)
-    lived, worked = _lived(tiled, content.steps, work)
-    yield from _residence_faults("blocks", content.blocks, lived)
-    yield from _residence_faults("scratch", content.scratch, worked)
+    of_blocks, of_scratch = _live_ranges(tiled, content.steps, work)
+    yield from _residence_faults("blocks", content.blocks, of_blocks)
+    yield from _residence_faults("scratch", content.scratch, of_scratch)
     yield from _transfer_faults(content)
+    yield from _arena_faults(content, tiled, work)
+
+
+def _arena_faults(content: PlanFile, tiled: TiledGraph, work: WorkBytes) -> Iterator[str]:
     ends: dict[str, int] = {}
     of_blocks = (
         (place, tiled.block_bytes(name, number))
@@ -348,42 +352,44 @@ def _step_faults(content: PlanFile, tiled: TiledGraph) -> Iterator[str]:
 def _split_faults(content: PlanFile, tiled: TiledGraph) -> Iterator[str]:
     names = [operator.name for operator in tiled.graph.operators]
     cut = {name: tiled.block_rows[name] for name, n in zip(names, tiled.step_counts, strict=True) if n > 1}
-    said = [(name, split.rows) for split in content.splits for name in split.operators]
-    if sorted(said) != sorted(cut.items()):
+    stated = [(name, split.rows) for split in content.splits for name in split.operators]
+    if sorted(stated) != sorted(cut.items()):
         yield "its splits are not those of block_rows"
 
 
-Lived = dict[str, list[tuple[Interval, ...]]]
+LiveRanges = dict[str, list[tuple[Interval, ...]]]
 """The live ranges of each block, by tensor that owns memory or operator with scratch or state."""
 
 
-def _lived(tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes) -> tuple[Lived, Lived]:
+def _live_ranges(
+    tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes
+) -> tuple[LiveRanges, LiveRanges]:
     """Return the live ranges of blocks, and those of scratch."""
     order = tuple(Step(*step) for step in steps)
-    lived = lives(tiled, order)
-    worked: dict[str, dict[int, list[Interval]]] = {}
-    blocks = {
-        name: [lived.of(base + block) for block in range(tiled.block_count(name))]
+    all_lives = lives(tiled, order)
+    of_blocks = {
+        name: [all_lives.of(base + block) for block in range(tiled.block_count(name))]
         for name, base in tiled.first_block.items()
     }
+    of_scratch: dict[str, dict[int, list[Interval]]] = {}
     for item in buffers(tiled, order, work):
         if item.scratch_of is not None:
             name, block = item.scratch_of
-            worked.setdefault(name, {}).setdefault(block, []).append(item.life)
-    return blocks, {
+            of_scratch.setdefault(name, {}).setdefault(block, []).append(item.life)
+    return of_blocks, {
         name: [joined(spans.get(block, ())) for block in range(max(spans) + 1)]
-        for name, spans in worked.items()
+        for name, spans in of_scratch.items()
     }
 
 
 def _residence_faults(
-    what: str, table: Mapping[str, Sequence[Sequence[_Residence]]], lived: Lived
+    what: str, table: Mapping[str, Sequence[Sequence[_Residence]]], live_ranges: LiveRanges
 ) -> Iterator[str]:
     """Yield residences that do not match the live ranges of their block."""
-    other = sorted(set(table) ^ set(lived))
+    other = sorted(set(table) ^ set(live_ranges))
     if other:
         yield f"{what} has {other[0]} too much" if other[0] in table else f"{what} lacks {other[0]}"
-    for name, blocks in lived.items():
+    for name, blocks in live_ranges.items():
         if len(table[name]) != len(blocks):
             yield f"{name} in {what} has {count_text(len(table[name]), 'block')}, not {len(blocks)}"
         for number, (found, wanted) in enumerate(zip(table[name], blocks, strict=True)):

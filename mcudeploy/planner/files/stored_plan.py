@@ -53,7 +53,7 @@ def require_sound(plan: Plan, model: Model, board: Board, path: Path) -> None:
     try:
         check_plan(plan, model.work, board)
     except PlanFaultError as error:
-        raise planfile.no_plan(path, error) from error
+        raise planfile.wrong_plan(path, error) from error
 
 
 def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) -> StoredPlan:
@@ -82,7 +82,7 @@ def joined_plan(model: Model, board: Board, path: Path, rules: tuple[str, ...]) 
     for name, it in plan.layout.constants.items():
         call = plan_model.calls.get(name)
         if call is None or not is_loadable(call) or not _has_constants(plan_model.graph, name, call, it):
-            raise planfile.no_plan(path, f"it loads other constants than those of {name}")
+            raise planfile.wrong_plan(path, f"it loads other constants than those of {name}")
     for name in plan.layout.arenas:
         board.memory(name)  # raises an error if the board has no such memory
     return StoredPlan(model, plan_model, plan)
@@ -105,7 +105,7 @@ def _with_rows(model: Model, keeping: Mapping[str, KeptRows], path: Path) -> Mod
     possible = () if model.window is None else model.window.steady.tensors
     unknown = next((name for name in keeping if name not in possible), None)
     if unknown is not None:
-        raise planfile.no_plan(path, f"it keeps rows of {unknown}")
+        raise planfile.wrong_plan(path, f"it keeps rows of {unknown}")
     return model.keeping(keeping)
 
 
@@ -118,4 +118,4 @@ def _require_columns(plan: Plan, model: Model, path: Path) -> None:
             continue
         operator = plan.graph.operators[entry.operator] if isinstance(entry, Run) else None
         if operator is None or not sharing.takes(operator, columns):
-            raise planfile.no_plan(path, f"lanes: columns {columns} of entry {part.entry}")
+            raise planfile.wrong_plan(path, f"lanes: columns {columns} of entry {part.entry}")

@@ -75,13 +75,13 @@ def _fewer(keeping: Keeping) -> Iterator[Keeping]:
 
 
 def _gain(before: _Choice, after: _Choice) -> tuple[bool, float]:
-    """Bytes for each unit of work; choices that keep no fewer bytes come last."""
+    """Return the saved bytes for each unit of added work; choices that save none come last."""
     fewer_bytes = before.state_bytes - after.state_bytes
     return fewer_bytes > 0, fewer_bytes / max(after.work - before.work, 1.0)
 
 
 def _row_costs(graph: Graph) -> dict[str, float]:
-    """The work of a row of each tensor."""
+    """Return the work of a row of each tensor."""
     costs = {io.tensor: 0.0 for io in graph.inputs}
     for operator in graph.operators:
         rows, cols, channels = graph.tensors[operator.output].shape

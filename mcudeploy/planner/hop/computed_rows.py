@@ -105,7 +105,7 @@ def _joined(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 
 
 def _readable(computed: Sequence[Interval], readings: Sequence[RowAccess], rows: int) -> tuple[Interval, ...]:
-    """Extend intervals of rows that read padding only until they read a row."""
+    """Extend each interval of rows that reads only padding, until it reads a row."""
 
     def reads(each: Interval) -> bool:
         return all(lo < hi for lo, hi in (reading.reach(each.lo, each.hi) for reading in readings))

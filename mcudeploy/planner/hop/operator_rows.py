@@ -45,7 +45,7 @@ def restricted(
 
     Requires that `why_whole` has no objection, and that the rows read at least one row.
     """
-    starts = [(each.step * rows.lo + each.lo, each.step * (rows.hi - 1) + each.hi) for each in readings]
-    reads = tuple(Interval(lo, hi).clip(0, shape[0]) for (lo, hi), shape in zip(starts, shapes, strict=True))
-    above, below = reads[0].lo - starts[0][0], starts[0][1] - reads[0].hi
+    windows = [(each.step * rows.lo + each.lo, each.step * (rows.hi - 1) + each.hi) for each in readings]
+    reads = tuple(Interval(lo, hi).clip(0, shape[0]) for (lo, hi), shape in zip(windows, shapes, strict=True))
+    above, below = reads[0].lo - windows[0][0], windows[0][1] - reads[0].hi
     return OperatorPart(operator.op.on_rows(RowsPart(rows, reads[0], above, below, shapes[0])), reads)

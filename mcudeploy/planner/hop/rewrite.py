@@ -28,7 +28,7 @@ class _Held:
     rows: Interval
     tensor: str
     borrowed: bool = False
-    """Whether a state or another tensor of the window has the memory."""
+    """Whether the memory belongs to a state or to another tensor of the window."""
 
 
 def incremental(graph: Graph, steady: Steadiness, rows: Mapping[str, ComputedRows]) -> Graph:
@@ -187,7 +187,7 @@ def _cover(held: list[_Held], rows: Interval) -> _Cover:
 
 
 def _cover_from_end(held: list[_Held], rows: Interval) -> _Cover:
-    """The same from the last row on."""
+    """Cover rows as `_cover` does, but from the last row backwards."""
     cover: _Cover = []
     end = rows.hi
     while end > rows.lo:

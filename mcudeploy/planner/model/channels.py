@@ -67,13 +67,13 @@ def choose(graph: Graph) -> tuple[Vector, ...]:
     """Return the vectors that become rows, the largest gain first."""
     vectors = sorted(_vectors(graph), key=lambda one: (-one.gain_bytes, min(one.producers)))
     chosen: list[Vector] = []
-    making: set[int] = set()
-    taking: set[int] = set()
+    writing: set[int] = set()
+    reading: set[int] = set()
     for vector in vectors:
-        if vector.gain_bytes > 0 and not (vector.producers & taking or vector.readers & making):
+        if vector.gain_bytes > 0 and not (vector.producers & reading or vector.readers & writing):
             chosen.append(vector)
-            making |= vector.producers
-            taking |= vector.readers
+            writing |= vector.producers
+            reading |= vector.readers
     return tuple(chosen)
 
 
@@ -129,7 +129,7 @@ def _links(operator: Operator, tensors: frozenset[str]) -> bool:
 
 
 def _gain(graph: Graph, tensors: frozenset[str], producers: set[int], readers: set[int], rows: int) -> int:
-    """Return the saved bytes: the vector's, less one row and the sums; its neighbours' tensors stay."""
+    """Return the saved bytes: those of the vector, less one row of it and the sums of its readers."""
     written_bytes = sum(graph.tensors[graph.operators[at].output].size_bytes for at in producers)
     vector = max(written_bytes, *(graph.tensors[name].size_bytes for name in tensors))
     sums = sum(graph.tensors[graph.operators[at].output].elements for at in readers)

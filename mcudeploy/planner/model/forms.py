@@ -62,7 +62,9 @@ def fuse(graph: Graph, chains: Collection[tuple[str, ...]]) -> Graph:
 def _require_chains(
     graph: Graph, by_name: Mapping[str, Operator], chains: Collection[tuple[str, ...]]
 ) -> None:
-    """Raise ValueError unless every chain has stages, each the only reader of the one before, of no other."""
+    """Raise ValueError unless each stage of a chain is the only reader of the stage before, and of nothing
+    else.
+    """
     readers, wanted = graph.readers(), {io.tensor for io in graph.outputs}
     used, taken = set[str](), set(by_name)
     for names in chains:

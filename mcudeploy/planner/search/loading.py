@@ -56,7 +56,7 @@ def loading_constants(plan: Plan, model: Model, board: Board, costs: CoreCosts, 
     grow up to the limit of RAM.
     """
     target = destination(plan, board, by_core=options.load_constants == "core")
-    if costs.flash is None or target is None or plan.layout.constants or plan.lanes or plan.functions:
+    if costs.flash_reads is None or target is None or plan.layout.constants or plan.lanes or plan.functions:
         return plan
     task = _Loading.of(plan, model, target, costs, capacity(plan, board, target, options.ram_limit))
     loads = task.best()
