@@ -42,10 +42,8 @@ class WorkSharing:
     def of(cls, flow: Dataflow, calls: Mapping[str, KernelCall], cores: int) -> WorkSharing:
         """Return the sharing of a graph."""
         every = list(zip(flow.graph.operators, flow.overwrites, flow.readings, strict=True))
-        in_place = frozenset(it.name for it, operands, _ in every if operands)
-        over_views = frozenset(
-            it.name for it, operands, readings in every if any(readings[at].whole for at in operands)
-        )
+        in_place = frozenset(it.name for it, own, _ in every if own)
+        over_views = frozenset(it.name for it, own, reads in every if any(reads[at].whole for at in own))
         return cls(flow.graph, calls, cores, in_place, over_views)
 
     def pieces(self, operator: Operator, rows: Interval) -> list[list[Piece]]:

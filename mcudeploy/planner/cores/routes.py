@@ -152,11 +152,10 @@ class _Rewrite:
         for reader in readers:
             copier = meeting.copiers.get(reader.unit)
             if copier is None:
-                self._read_instead[reader.position, reader.name] = self._seen(reader.name, reader.unit, route)
+                name = self._seen(reader.name, reader.unit, route)
             else:
-                self._read_instead[reader.position, reader.name] = self._copied(
-                    reader.name, copier, reader.unit, route
-                )
+                name = self._copied(reader.name, copier, reader.unit, route)
+            self._read_instead[reader.position, reader.name] = name
 
     def _seen(self, name: str, unit: str, route: _TensorRoute) -> str:
         """Return the tensor that a unit reads in place of one that lies in its reach."""

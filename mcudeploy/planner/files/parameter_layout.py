@@ -199,8 +199,7 @@ def _differences(
                 )
         changed = next((key for key, value in library.arrays.items() if own.arrays.get(key) != value), None)
         if changed is not None and name in replaceable:
-            theirs = library.arrays[changed]
-            yield f"{changed} of {name} is {own.arrays.get(changed)}, in the library {theirs}"
+            yield f"{changed} of {name} is {own.arrays.get(changed)}, not {library.arrays[changed]}"
         elif changed is not None:
             yield (
                 f"{changed} of {name} differs, and {name} is not replaceable. The library needs "

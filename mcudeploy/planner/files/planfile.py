@@ -313,7 +313,7 @@ def _faults(content: PlanFile, flow: Dataflow, work: WorkBytes) -> Iterator[str]
     tiled = TiledGraph(flow, content.block_rows, content.leads)
     yield from _step_faults(content, tiled)
     yield from _split_faults(content, tiled)
-    of_blocks, of_scratch = _live_ranges(tiled, content.steps, work)
+    of_blocks, of_scratch = _live_ranges(tiled, tuple(Step(*step) for step in content.steps), work)
     yield from _residence_faults("blocks", content.blocks, of_blocks)
     yield from _residence_faults("scratch", content.scratch, of_scratch)
     yield from _transfer_faults(content)
@@ -328,12 +328,7 @@ def _arena_faults(content: PlanFile, tiled: TiledGraph, work: WorkBytes) -> Iter
         for number, block in enumerate(blocks)
         for place in block
     )
-    of_work = (
-        (place, sum(work[name]))
-        for name, steps in content.scratch.items()
-        for step in steps
-        for place in step
-    )
+    of_work = ((it, sum(work[name])) for name, own in content.scratch.items() for step in own for it in step)
     of_constants = ((place, size) for size, _, place in (content.constants or {}).values())
     for (_, _, memory, offset), size in chain(of_blocks, of_work, of_constants):
         ends[memory] = max(ends.get(memory, 0), offset + size)
@@ -361,18 +356,15 @@ LiveRanges = dict[str, list[tuple[Interval, ...]]]
 """The live ranges of each block, by tensor that owns memory or operator with scratch or state."""
 
 
-def _live_ranges(
-    tiled: TiledGraph, steps: Sequence[tuple[int, int]], work: WorkBytes
-) -> tuple[LiveRanges, LiveRanges]:
+def _live_ranges(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[LiveRanges, LiveRanges]:
     """Return the live ranges of blocks, and those of scratch."""
-    order = tuple(Step(*step) for step in steps)
-    all_lives = lives(tiled, order)
+    all_lives = lives(tiled, steps)
     of_blocks = {
         name: [all_lives.of(base + block) for block in range(tiled.block_count(name))]
         for name, base in tiled.first_block.items()
     }
     of_scratch: dict[str, dict[int, list[Interval]]] = {}
-    for item in buffers(tiled, order, work):
+    for item in buffers(tiled, steps, work):
         if item.scratch_of is not None:
             name, block = item.scratch_of
             of_scratch.setdefault(name, {}).setdefault(block, []).append(item.life)
