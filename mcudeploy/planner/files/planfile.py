@@ -352,11 +352,11 @@ def _split_faults(content: PlanFile, tiled: TiledGraph) -> Iterator[str]:
         yield "its splits are not those of block_rows"
 
 
-LiveRanges = dict[str, list[tuple[Interval, ...]]]
+LifeTable = dict[str, list[tuple[Interval, ...]]]
 """The live ranges of each block, by tensor that owns memory or operator with scratch or state."""
 
 
-def _live_ranges(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[LiveRanges, LiveRanges]:
+def _live_ranges(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> tuple[LifeTable, LifeTable]:
     """Return the live ranges of blocks, and those of scratch."""
     all_lives = lives(tiled, steps)
     of_blocks = {
@@ -375,7 +375,7 @@ def _live_ranges(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) ->
 
 
 def _residence_faults(
-    what: str, table: Mapping[str, Sequence[Sequence[_Residence]]], live_ranges: LiveRanges
+    what: str, table: Mapping[str, Sequence[Sequence[_Residence]]], live_ranges: LifeTable
 ) -> Iterator[str]:
     """Yield residences that do not match the live ranges of their block."""
     other = sorted(set(table) ^ set(live_ranges))
