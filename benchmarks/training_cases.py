@@ -7,7 +7,7 @@ from typing import get_args
 
 import numpy as np
 
-from mcudeploy.extensions.training.training import (
+from mcudeploy.extensions.training.training_operators import (
     ClipGradient,
     ClipMask,
     Conv2dInputGradient,

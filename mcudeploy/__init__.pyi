@@ -27,7 +27,7 @@ from mcudeploy.extensions.architectures.plan_row import PlanRow
 from mcudeploy.extensions.evaluation.python_evaluate import evaluate
 from mcudeploy.extensions.heads.parameter_exchange import make_parameters
 from mcudeploy.extensions.quantization.python_quantize import quantize
-from mcudeploy.extensions.training.learning import TrainResult, build_training, train
+from mcudeploy.extensions.training.python_train import TrainResult, build_training, train
 
 __version__: str
 __all__ = [

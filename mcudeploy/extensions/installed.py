@@ -114,9 +114,9 @@ EXTENSIONS = (
         domains=("mcudeploy.training",),
         commands=("mcudeploy.extensions.training.train_command:train",),
         functions=tuple(
-            f"mcudeploy.extensions.training.learning:{name}"
+            f"mcudeploy.extensions.training.python_train:{name}"
             for name in ("TrainResult", "build_training", "train")
         ),
-        methods="mcudeploy.extensions.training.learning:METHODS",
+        methods="mcudeploy.extensions.training.python_train:METHODS",
     ),
 )

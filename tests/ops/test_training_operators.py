@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from training_cases import constant_gradients, training_cases
 
 from mcudeploy.codegen.operators import ConstantPool
-from mcudeploy.extensions.training.training import (
+from mcudeploy.extensions.training.training_operators import (
     ClipGradient,
     ClipMask,
     Conv2dInputGradient,

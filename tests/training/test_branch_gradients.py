@@ -203,7 +203,7 @@ def test_gradients_pass_groups(tmp_path: Path) -> None:
     step = step_of(path, "cross-entropy", "bias")
     assert worst_slope(step, drawn(step, "cross-entropy", 0)) < SLOPE_TOLERANCE
     assert largest_error(grouped().model(), tmp_path, "bias") <= 1e-5
-    with pytest.raises(ModelError, match="its weights are in 2 groups: those of 1 group, or depthwise"):
+    with pytest.raises(ModelError, match="its weights are in 2 groups: only dense and depthwise"):
         step_of(path, "cross-entropy")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from mcudeploy.common.errors import ModelError
 from mcudeploy.extensions.training import training_functions as functions
 from mcudeploy.extensions.training.forward import Forward, problem_of
-from mcudeploy.extensions.training.int8_values import bounds, exceeded
+from mcudeploy.extensions.training.int8_values import reachable_bounds, saturation_bounds
 from mcudeploy.extensions.training.node_list import NotTrainable, image_shape
 from mcudeploy.extensions.training.recomputing import KeptTensors
 from mcudeploy.extensions.training.unary_slopes import reads_argument
@@ -31,8 +31,9 @@ from mcudeploy.ops.scalar.unary import Unary
 class Backward:
     """The backward part under construction.
 
-    `rules`: by kind of operator, its gradient; `wanted`: the tensors that depend on a trained parameter;
-    `tensors`: those that the backward part reads; `gradients`: by tensor.
+    `rules`: the gradient rule of each kind of operator; `wanted`: the tensors that depend on a trained
+    parameter; `tensors`: results of the forward part, kept or recomputed; `gradients`: the sum of gradients
+    so far, by tensor.
     """
 
     forward: Forward
@@ -63,15 +64,16 @@ class Backward:
         if rule is None:
             raise NotTrainable("it is between the loss and a trained parameter, and has no gradient here")
         tensors, op = self.forward.graph.tensors, operator.op
-        clip = bounds(tensors[operator.output], (getattr(op, "low", -inf), getattr(op, "high", inf)))
+        clip = (getattr(op, "low", -inf), getattr(op, "high", inf))
+        bounds = saturation_bounds(tensors[operator.output], clip)
         if op.kind in _KEEP_RANGE:
-            clip = exceeded(clip, (tensors[name] for name in operator.inputs))
-        rule(self, operator, self.through_clip(operator, gradient, clip))
+            bounds = reachable_bounds(bounds, (tensors[name] for name in operator.inputs))
+        rule(self, operator, self.through_clip(operator, gradient, bounds))
 
     def through_clip(self, operator: Operator, gradient: str, bounds: tuple[float, float]) -> str:
-        """The gradient before a clip that ends an operator."""
+        """The gradient of the values before the clip to `bounds` at the end of an operator."""
         low, high = bounds
-        if (low, high) == (-inf, inf):
+        if bounds == (-inf, inf):
             return gradient
         nodes = self.forward.nodes
         name = f"{operator.name}_clip_gradient"
@@ -82,9 +84,7 @@ class Backward:
         return nodes.add(functions.CLIP_GRADIENT, inputs, nodes.shapes[gradient], name, low=low, high=high)
 
     def is_read(self, tensor: str) -> bool:
-        """Whether the backward part reads a tensor for other reasons than a clip. A mask would be a second
-        copy of it.
-        """
+        """Whether another gradient than that of a clip reads a tensor. Then a mask of it saves no memory."""
         return any(
             operator.name in self.forward.trained.weights
             or _reads_inputs(operator)
@@ -94,12 +94,12 @@ class Backward:
         )
 
     def node(self, source: str, op: str, inputs: Sequence[str], **attributes: Any) -> None:
-        """Add the node that computes a gradient of the tensor `source`, and add that to its gradient."""
+        """Add a node, and add its result to the gradient of the tensor `source`."""
         shape = image_shape(self.forward.graph.tensors[source].shape)
         self.add(source, self.forward.nodes.add(op, inputs, shape, f"{source}_gradient", **attributes))
 
     def add(self, tensor: str, gradient: str) -> None:
-        """Add a gradient to that of a tensor."""
+        """Add `gradient`, which one reader of a tensor passes, to the gradient of the tensor."""
         earlier = self.gradients.get(tensor)
         if earlier is not None:
             shape = self.forward.nodes.shapes[gradient]
@@ -125,7 +125,7 @@ def depending(operators: tuple[Operator, ...], trained: frozenset[str]) -> froze
 
 
 GradientRule = Callable[[Backward, Operator, str], None]
-"""A function that adds the gradients of an operator's inputs, from that of its output."""
+"""A function that adds the gradients of an operator's inputs; the last argument: that of its output."""
 _KEEP_RANGE = frozenset(
     it.kind for it in (AveragePool, Concat, Dequantize, MaxPool, Reshape, Resize, Slice, Transpose)
 )

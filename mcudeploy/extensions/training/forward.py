@@ -31,8 +31,8 @@ Array = NDArray[Any]
 
 @dataclass(slots=True)
 class Forward:
-    """The forward part under construction. `rules`: by kind of operator, how it is computed; `images`: by
-    tensor of the graph; `parameters`: by trained parameter, the value that operators read.
+    """The forward part under construction. `rules`: the rule of each kind of operator; `images`: the image of
+    each tensor of the graph; `parameters`: the value of each trained parameter that operators read.
     """
 
     graph: Graph
@@ -45,7 +45,7 @@ class Forward:
     parameters: dict[str, str] = field(default_factory=dict)
 
     def run(self, operators: tuple[Operator, ...]) -> None:
-        """Add all inputs, and these operators as `compute` does."""
+        """Add all inputs, and these operators. Raises as `compute`."""
         self.nodes.reserved |= {io.name for io in (*self.graph.inputs, *self.graph.outputs)}
         for io in self.graph.inputs:
             name = self.nodes.input(self.nodes.claimed(io.name), io.shape)
@@ -73,7 +73,7 @@ class Forward:
         return self.nodes.image(self.nodes.transposed(value, axes_of(io)), shape)
 
     def _input_image(self, name: str, io: GraphIO) -> str:
-        """The image of an input of the model, whose values may be integers."""
+        """The image of an input of the model; int8 and uint8 values become real."""
         tensor = self.graph.tensors[io.tensor]
         if io.dtype == "float32":
             return stored(self.nodes, tensor, self.to_image(name, io))
@@ -82,9 +82,9 @@ class Forward:
         return self.to_image(real_input(self.nodes, name, tensor.quantization, io.dtype), io)
 
     def from_image(self, image: str, io: GraphIO, *, integers: bool = False) -> str:
-        """The value of an output of the model, under its name, from its image.
+        """Add an output of the model under its name, from its image.
 
-        `integers`: of an int8 or uint8 output the stored values, not the real ones.
+        `integers`: an int8 or uint8 output has its stored values, not the real ones.
         """
         axes = axes_of(io)
         moved = self.nodes.reshaped(self.nodes.rows(image), tuple(io.shape[axis] for axis in axes))
@@ -98,10 +98,13 @@ class Forward:
     def node(
         self, operator: Operator, op: str, inputs: Sequence[str] | None = None, **attributes: Any
     ) -> str:
-        """Add the node of an operator: of the images of its inputs, or of `inputs`. Returns its result."""
-        own = [self.images[name] for name in operator.inputs] if inputs is None else inputs
+        """Add a node that computes an operator, and return its result. It reads `inputs`, or if None the
+        images of the operator's inputs.
+        """
+        if inputs is None:
+            inputs = [self.images[name] for name in operator.inputs]
         shape = image_shape(self.graph.tensors[operator.output].shape)
-        return self.nodes.add(op, own, shape, operator.name, **attributes)
+        return self.nodes.add(op, inputs, shape, operator.name, **attributes)
 
     def _operator(self, operator: Operator) -> str:
         rule = self.rules.get(operator.op.kind)
@@ -113,28 +116,31 @@ class Forward:
         return rule(self, operator)
 
     def parameter(self, operator: Operator, name: str, perm: tuple[int, ...]) -> str:
-        """The "weights" or "bias" of a convolution: a state if it is trained, else a constant."""
-        full = parameter_name(operator, name)
-        kinds = {"weights": self.trained.weights, "bias": self.trained.biases}
-        if operator.name not in kinds[name] and full not in self.initial:
+        """The "weights" or "bias" of a convolution: a state if it is trained, else a constant.
+
+        `perm`: the order of the axes in which the state is stored.
+        """
+        full_name = parameter_name(operator, name)
+        is_trained = operator.name in (self.trained.weights if name == "weights" else self.trained.biases)
+        if not is_trained and full_name not in self.initial:
             return constant(self.nodes, self.graph, operator, name)
-        value, trained = real_constant(self.graph, operator, name), self.initial.get(full)
-        if trained is not None and name == "weights":
-            value[:, : trained.shape[1]] = trained
-        elif trained is not None:
-            value = np.asarray(trained, np.float32)
+        value, replacement = real_constant(self.graph, operator, name), self.initial.get(full_name)
+        if replacement is not None and name == "weights":
+            value[:, : replacement.shape[1]] = replacement
+        elif replacement is not None:
+            value = np.asarray(replacement, np.float32)
         elif name == "weights":
             value = value[:, : self.trained.channels.get(operator.name)]
-        if operator.name not in kinds[name]:
-            return self.nodes.reals(value, full)
-        if full not in self.parameters:
-            initial = self.nodes.reals(value, f"{full}_initial")
-            self.parameters[full] = self.state(full, initial, perm)
-        return self.parameters[full]
+        if not is_trained:
+            return self.nodes.reals(value, full_name)
+        if full_name not in self.parameters:
+            initial = self.nodes.reals(value, f"{full_name}_initial")
+            self.parameters[full_name] = self.state(full_name, initial, perm)
+        return self.parameters[full_name]
 
     def state(self, name: str, initial: str, perm: tuple[int, ...]) -> str:
-        """Add an input that the next step continues from, stored in the order `perm` of its axes; `initial`:
-        a constant. Returns its value in this step. Raises ModelError if the model uses its name.
+        """Add a state, and return its value in this step. `initial`: the constant before the first step;
+        `perm`: the stored order of its axes. Raises ModelError if the model uses its name.
         """
         shape = self.nodes.constants[initial].shape
         if self.nodes.input(name, shape) != name:
@@ -144,13 +150,13 @@ class Forward:
         return self.nodes.add(functions.PARAMETER, [name, initial], shape, f"{name}_now", perm=list(perm))
 
     def first_channels(self, operator: Operator, image: str) -> str:
-        """The channels of the image of a convolution's input whose weights are trained."""
+        """The channels of `image`, a convolution's input, whose weights are trained."""
         rows, cols, _ = self.graph.tensors[operator.inputs[0]].shape
         channels = self.trained.channels.get(operator.name)
         return image if channels is None else self.nodes.part(image, (0, 0, 0), (rows, cols, channels))
 
     def clipped(self, value: str, low: float, high: float) -> str:
-        """The value clipped to [low, high], if these are bounds."""
+        """The value clipped to [low, high]; infinite bounds clip nothing."""
         if low == -inf and high == inf:
             return value
         shape = self.nodes.shapes[value]
@@ -161,12 +167,12 @@ class Forward:
 
 
 def problem_of(operator: Operator, reason: str) -> Problem:
-    """The problem that an operator is, under the names of its nodes."""
+    """The problem of an operator, which is named by its nodes of the model's file."""
     return Problem(", ".join(operator.onnx_nodes) or operator.name, operator.op.kind, reason)
 
 
 def axes_of(io: GraphIO) -> tuple[int, ...]:
-    """The axes of an input or output in stored order. Raises ModelError if it is not an order of axes."""
+    """The axes of an input or output in stored order. Raises ModelError unless that order permutes axes."""
     axes = stored_axes(io.shape, io.order)
     if axes is None:
         raise ModelError(f"{io.name!r} is stored in an order that no training step supports")
@@ -194,4 +200,4 @@ def window(op: Conv2d) -> dict[str, Any]:
 
 
 ForwardRule = Callable[[Forward, Operator], str]
-"""A function from the forward part and an operator to the image of its output, whose nodes it adds."""
+"""A function that adds the nodes of an operator, and returns the image of the operator's output."""

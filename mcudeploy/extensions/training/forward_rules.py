@@ -1,4 +1,4 @@
-"""Operators as ONNX nodes over images [1, C, H, W], and the table of them."""
+"""Rules that write each kind of operator as ONNX nodes over images [1, C, H, W], and their table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from mcudeploy.extensions.training import training_functions as functions
 from mcudeploy.extensions.training.forward import Forward, ForwardRule, window
 from mcudeploy.extensions.training.int8_values import constant, is_stored
 from mcudeploy.extensions.training.node_list import ONNX_AXES, NotTrainable, image_shape
-from mcudeploy.extensions.training.training import parameter_axes
+from mcudeploy.extensions.training.training_operators import parameter_axes
 from mcudeploy.ir.graph import Operator, Shape
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.image.resize import COORDINATE_MODES, NEAREST_MODES, Resize, resize_samples
@@ -34,36 +34,38 @@ _UNARY = (
     "abs", "celu", "elu", "erf", "exp", "gelu", "hard_sigmoid", "hard_swish", "leaky_relu", "neg", "relu",
     "selu", "sigmoid", "softplus", "swish", "tanh",
 )  # fmt: skip
-_OWN = {"gelu": functions.GELU, "swish": functions.SWISH}
-"""Functions that functions.OPSET lacks."""
+_OF_DOMAIN = {"gelu": functions.GELU, "swish": functions.SWISH}
+"""Functions that ONNX has only after functions.OPSET, as operators of the training domain."""
 
 
-def pool(to: Forward, operator: Operator) -> str:
+def pool(forward: Forward, operator: Operator) -> str:
     """A pool, with the pads that its number of windows needs."""
     op = operator.op
     assert isinstance(op, AveragePool | MaxPool)
-    attributes = pool_window(op, to.graph.tensors[operator.inputs[0]].shape)
+    attributes = pool_window(op, forward.graph.tensors[operator.inputs[0]].shape)
     if isinstance(op, AveragePool):
         del attributes["dilations"]  # ONNX has none before its version 19
         attributes["count_include_pad"] = int(op.count_include_pad)
-    return to.node(operator, type(op).__name__, **attributes)
+    return forward.node(operator, type(op).__name__, **attributes)
 
 
 def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
-    """The attributes of the windows of a pool on this input. Pads that the mean does not count extend to the
-    end of the last window. Raises NotTrainable if ONNX has no such attributes.
+    """The attributes of the windows of a pool whose input has the shape `source`.
+
+    Pads at the end grow until they hold the last window, if the mean does not count them (ceil_mode). Raises
+    NotTrainable if ONNX has no such attributes.
     """
     pads = list(op.pads)
-    for at in (0, 1):
-        reach = op.dilation[at] * (op.kernel_shape[at] - 1) + 1
-        free = source[at] + op.pads[at] + op.pads[at + 2] - reach
-        if free // op.stride[at] + 1 != op.out_size[at]:
-            pads[at + 2] = (op.out_size[at] - 1) * op.stride[at] + reach - source[at] - op.pads[at]
+    for axis in (0, 1):
+        reach = op.dilation[axis] * (op.kernel_shape[axis] - 1) + 1
+        free = source[axis] + op.pads[axis] + op.pads[axis + 2] - reach
+        if free // op.stride[axis] + 1 != op.out_size[axis]:
+            pads[axis + 2] = (op.out_size[axis] - 1) * op.stride[axis] + reach - source[axis] - op.pads[axis]
             if isinstance(op, AveragePool) and op.count_include_pad:
                 raise NotTrainable("its windows reach beyond padding that counts (ceil_mode)")
-            if not 0 <= pads[at + 2] < op.kernel_shape[at]:
+            if not 0 <= pads[axis + 2] < op.kernel_shape[axis]:
                 raise NotTrainable("a window lies beyond the padding (ceil_mode)")
-        if isinstance(op, AveragePool) and op.dilation[at] != 1:
+        if isinstance(op, AveragePool) and op.dilation[axis] != 1:
             raise NotTrainable("the windows of its mean are dilated")
     return {
         "kernel_shape": list(op.kernel_shape),
@@ -73,108 +75,111 @@ def pool_window(op: AveragePool | MaxPool, source: Shape) -> dict[str, Any]:
     }
 
 
-def binary(to: Forward, operator: Operator) -> str:
+def binary(forward: Forward, operator: Operator) -> str:
     """A function of two operands, one of which may be a constant."""
     op = operator.op
     assert isinstance(op, Binary)
     if op.function not in _BINARY:
         raise NotTrainable(f"{op.function} has no gradient here; {', '.join(_BINARY)} have")
-    inputs = [to.images[name] for name in operator.inputs]
+    inputs = [forward.images[name] for name in operator.inputs]
     if op.constant_operand is not None:
         operand = operator.constants["constant"].transpose(2, 0, 1)[np.newaxis]
-        inputs.insert(op.constant_operand, to.nodes.reals(operand))
-    return to.clipped(to.node(operator, BINARY[op.function].onnx[0], inputs), op.low, op.high)
+        inputs.insert(op.constant_operand, forward.nodes.reals(operand))
+    return forward.clipped(forward.node(operator, BINARY[op.function].onnx[0], inputs), op.low, op.high)
 
 
-def unary(to: Forward, operator: Operator) -> str:
+def unary(forward: Forward, operator: Operator) -> str:
     """A function of one value."""
-    op, x = operator.op, to.images[operator.inputs[0]]
+    op, x = operator.op, forward.images[operator.inputs[0]]
     assert isinstance(op, Unary)
     if op.function == "clip":
-        return to.clipped(x, op.alpha, op.beta)
+        return forward.clipped(x, op.alpha, op.beta)
     if op.function == "square":
-        return to.node(operator, "Mul", [x, x])
+        return forward.node(operator, "Mul", [x, x])
     if op.function == "gelu_tanh":
-        return to.node(operator, "Mul", [x, gelu_nodes.share(to.nodes, x)])
+        return forward.node(operator, "Mul", [x, gelu_nodes.share(forward.nodes, x)])
     if op.function not in _UNARY:
         raise NotTrainable(f"{op.function} has no gradient here; clip, {', '.join(_UNARY)} have")
     row = UNARY[op.function]
     numbers = ((row.alpha, op.alpha), (row.beta, op.beta))
     attributes: dict[str, Any] = {it.name: value for it, value in numbers if isinstance(it, NumberAttribute)}
-    return to.node(operator, _OWN.get(op.function, row.onnx), **attributes)
+    return forward.node(operator, _OF_DOMAIN.get(op.function, row.onnx), **attributes)
 
 
-def view(to: Forward, operator: Operator) -> str:
+def view(forward: Forward, operator: Operator) -> str:
     """The values, row by row, in another shape."""
-    rows = to.nodes.rows(to.images[operator.inputs[0]])
-    return to.nodes.image(rows, to.graph.tensors[operator.output].shape)
+    rows = forward.nodes.rows(forward.images[operator.inputs[0]])
+    return forward.nodes.image(rows, forward.graph.tensors[operator.output].shape)
 
 
-def softmax(to: Forward, operator: Operator) -> str:
+def softmax(forward: Forward, operator: Operator) -> str:
     """A softmax along an axis."""
     op = operator.op
     assert isinstance(op, Softmax)
-    return to.node(operator, "Softmax", axis=ONNX_AXES[op.axis])
+    return forward.node(operator, "Softmax", axis=ONNX_AXES[op.axis])
 
 
-def concat(to: Forward, operator: Operator) -> str:
+def concat(forward: Forward, operator: Operator) -> str:
     """The inputs side by side along an axis."""
     op = operator.op
     assert isinstance(op, Concat)
-    return to.node(operator, "Concat", axis=ONNX_AXES[op.axis])
+    return forward.node(operator, "Concat", axis=ONNX_AXES[op.axis])
 
 
-def reduction(to: Forward, operator: Operator) -> str:
+def reduction(forward: Forward, operator: Operator) -> str:
     """A mean, sum or other reduction along axes, which stay with size 1."""
     op = operator.op
     assert isinstance(op, Reduce)
     axes, name = sorted(ONNX_AXES[axis] for axis in op.axes), f"Reduce{op.function.capitalize()}"
     if op.function != "sum":
-        return to.node(operator, name, keepdims=1, axes=axes)
-    inputs = [to.images[operator.inputs[0]], to.nodes.constant(np.array(axes, np.int64), "axes")]
-    return to.node(operator, name, inputs, keepdims=1)
+        return forward.node(operator, name, keepdims=1, axes=axes)
+    inputs = [forward.images[operator.inputs[0]], forward.nodes.constant(np.array(axes, np.int64), "axes")]
+    return forward.node(operator, name, inputs, keepdims=1)
 
 
-def part(to: Forward, operator: Operator) -> str:
-    """A part of each axis, without steps."""
-    op, tensors = operator.op, to.graph.tensors
+def part(forward: Forward, operator: Operator) -> str:
+    """A range of each axis."""
+    op, tensors = operator.op, forward.graph.tensors
     assert isinstance(op, Slice)
     if op.step != (1, 1, 1):
-        raise NotTrainable("it leaves out values between others, or turns their order")
-    image = to.images[operator.inputs[0]]
-    return to.nodes.part(image, op.start, tensors[operator.output].shape, operator.name)
+        raise NotTrainable("its steps are not 1: it leaves out values, or reverses their order")
+    image = forward.images[operator.inputs[0]]
+    return forward.nodes.part(image, op.start, tensors[operator.output].shape, operator.name)
 
 
-def pad(to: Forward, operator: Operator) -> str:
-    """Values around the input."""
+def pad(forward: Forward, operator: Operator) -> str:
+    """The input with a constant value around it."""
     op = operator.op
     assert isinstance(op, Pad)
     if min(op.before) < 0 or min(op.after) < 0:
         raise NotTrainable("it crops on one side")
-    image = to.images[operator.inputs[0]]
-    return to.nodes.padded(image, (op.before, op.after), op.value, operator.name)
+    image = forward.images[operator.inputs[0]]
+    return forward.nodes.padded(image, (op.before, op.after), op.value, operator.name)
 
 
-def transpose(to: Forward, operator: Operator) -> str:
+def transpose(forward: Forward, operator: Operator) -> str:
     """The axes of a view in another order."""
     op = operator.op
     assert isinstance(op, Transpose)
-    rows = to.nodes.rows(to.images[operator.inputs[0]])
-    return to.nodes.image(to.nodes.transposed(to.nodes.reshaped(rows, op.dims), op.perm), op.out_shape)
+    nodes = forward.nodes
+    dims = nodes.reshaped(nodes.rows(forward.images[operator.inputs[0]]), op.dims)
+    return nodes.image(nodes.transposed(dims, op.perm), op.out_shape)
 
 
-def resize(to: Forward, operator: Operator) -> str:
+def resize(forward: Forward, operator: Operator) -> str:
     """An image of another size."""
-    op, tensors = operator.op, to.graph.tensors
+    op, tensors = operator.op, forward.graph.tensors
     assert isinstance(op, Resize)
     attributes = _resize_attributes(op, tensors[operator.inputs[0]].shape)
     shape = image_shape(tensors[operator.output].shape)
-    sizes = to.nodes.constant(np.array(shape, np.int64), "sizes")
-    return to.node(operator, "Resize", [to.images[operator.inputs[0]], "", "", sizes], **attributes)
+    sizes = forward.nodes.constant(np.array(shape, np.int64), "sizes")
+    return forward.node(operator, "Resize", [forward.images[operator.inputs[0]], "", "", sizes], **attributes)
 
 
 def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
-    """The attributes of a Resize by sizes with these samples. Raises NotTrainable if there are none."""
+    """The attributes with which ONNX's Resize to sizes reads the samples of `op`. Raises NotTrainable if none
+    do.
+    """
     roundings = NEAREST_MODES if op.mode == "nearest" else NEAREST_MODES[:1]
     for coordinates, rounding in product(COORDINATE_MODES, roundings):
         rows, cols = (
@@ -189,55 +194,56 @@ def _resize_attributes(op: Resize, source: Shape) -> dict[str, str]:
     raise NotTrainable("its scales are not the quotients of its sizes")
 
 
-def _conv(to: Forward, operator: Operator) -> str:
-    op, x = operator.op, to.images[operator.inputs[0]]
+def _conv(forward: Forward, operator: Operator) -> str:
+    op, x = operator.op, forward.images[operator.inputs[0]]
     assert isinstance(op, Conv2d)
-    trained = operator.name in to.trained.weights
-    if trained and op.groups not in (1, to.nodes.shapes[x][1]):
+    trained = operator.name in forward.trained.weights
+    if trained and op.groups not in (1, forward.nodes.shapes[x][1]):
         raise NotTrainable(
-            f"its weights are in {op.groups} groups: those of 1 group, or depthwise ones, are trained. Take "
+            f"its weights are in {op.groups} groups: only dense and depthwise weights are trained. Take "
             "--update bias, or last:K for the layers after it"
         )
-    weights = to.parameter(operator, "weights", parameter_axes(op))
-    bias = to.parameter(operator, "bias", (0,))
+    weights = forward.parameter(operator, "weights", parameter_axes(op))
+    bias = forward.parameter(operator, "bias", (0,))
     if trained:
-        return _trained_conv(to, operator, x, weights, bias)
-    if operator.name not in to.trained.biases:
-        return to.clipped(to.node(operator, "Conv", [x, weights, bias], **window(op)), op.low, op.high)
-    if all(is_stored(to.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
+        return _trained_conv(forward, operator, x, weights, bias)
+    if operator.name not in forward.trained.biases:
+        sums = forward.node(operator, "Conv", [x, weights, bias], **window(op))
+        return forward.clipped(sums, op.low, op.high)
+    if all(is_stored(forward.graph.tensors[name]) for name in (*operator.inputs, operator.output)):
         if operator.constants["weights"].dtype != np.int8:
             raise NotTrainable(
-                "its weights have a zero point other than 0, and a bias alone is trained beside symmetric "
-                "int8 ones: train its weights as well (full, last:K), or quantise them to symmetric int8"
+                "its weights have a zero point other than 0, and training a bias alone needs symmetric int8 "
+                "weights: train its weights as well (full, last:K), or quantise them to symmetric int8"
             )
         bounds = {"low": op.low, "high": op.high}
-        return to.node(operator, functions.BIASED_CONV, [x, weights, bias], **window(op), **bounds)
-    products = to.node(operator, "Conv", [x, weights], **window(op))
-    column = to.nodes.reshaped(bias, (1, op.out_channels, 1, 1))
-    sums = to.nodes.add("Add", [products, column], to.nodes.shapes[products])
-    return to.clipped(sums, op.low, op.high)
+        return forward.node(operator, functions.BIASED_CONV, [x, weights, bias], **window(op), **bounds)
+    products = forward.node(operator, "Conv", [x, weights], **window(op))
+    column = forward.nodes.reshaped(bias, (1, op.out_channels, 1, 1))
+    sums = forward.nodes.add("Add", [products, column], forward.nodes.shapes[products])
+    return forward.clipped(sums, op.low, op.high)
 
 
-def _trained_conv(to: Forward, operator: Operator, x: str, weights: str, bias: str) -> str:
-    """A convolution by trained weights; those of its last input channels may be constants."""
-    op, nodes, inputs = operator.op, to.nodes, [x, weights, bias]
+def _trained_conv(forward: Forward, operator: Operator, x: str, weights: str, bias: str) -> str:
+    """A convolution by trained weights. Weights of its last input channels may stay constants."""
+    op, nodes, inputs = operator.op, forward.nodes, [x, weights, bias]
     assert isinstance(op, Conv2d)
-    channels = to.trained.channels.get(operator.name)
+    channels = forward.trained.channels.get(operator.name)
     if channels is None:
         bounds = {"low": op.low, "high": op.high}
-        return to.node(operator, functions.TRAINED_CONV, inputs, **window(op), **bounds)
-    rows, cols, depth = to.graph.tensors[operator.inputs[0]].shape
-    inputs[0] = to.first_channels(operator, x)
+        return forward.node(operator, functions.TRAINED_CONV, inputs, **window(op), **bounds)
+    rows, cols, depth = forward.graph.tensors[operator.inputs[0]].shape
+    inputs[0] = forward.first_channels(operator, x)
     others = nodes.part(x, (0, 0, channels), (rows, cols, depth - channels))
     bounds = {"low": -inf, "high": inf}
-    sums = to.node(operator, functions.TRAINED_CONV, inputs, **window(op), **bounds)
-    frozen, shape = constant(nodes, to.graph, operator, "weights", channels), nodes.shapes[sums]
+    sums = forward.node(operator, functions.TRAINED_CONV, inputs, **window(op), **bounds)
+    frozen, shape = constant(nodes, forward.graph, operator, "weights", channels), nodes.shapes[sums]
     rest = nodes.add("Conv", [others, frozen], shape, **window(op))
-    return to.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
+    return forward.clipped(nodes.add("Add", [sums, rest], shape), op.low, op.high)
 
 
-def _conversion(to: Forward, operator: Operator) -> str:
-    return to.images[operator.inputs[0]]
+def _conversion(forward: Forward, operator: Operator) -> str:
+    return forward.images[operator.inputs[0]]
 
 
 FORWARD_RULES: dict[str, ForwardRule] = {

@@ -1,4 +1,4 @@
-"""Gelu by tanh as ONNX nodes over images, and its slope."""
+"""The tanh approximation of Gelu, and its slope, as ONNX nodes over images."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
 
 def share(nodes: NodeList, x: str) -> str:
-    """The share of `x` that passes: (1 + tanh(slope * (x + cubic * x^3))) / 2."""
+    """Gelu(x) / x: (1 + tanh(slope * (x + cubic * x^3))) / 2."""
     curve = nodes.add("Tanh", [_odd(nodes, x, GELU_CUBIC)], nodes.shapes[x])
     return _line(nodes, curve, 0.5, 0.5)
 
 
 def slope(nodes: NodeList, x: str) -> str:
-    """The derivative at `x`: share * (1 + 2 * x * (1 - share) * the derivative of the argument of tanh)."""
+    """The derivative at `x`: share * (1 + 2 * x * (1 - share) * derivative of the argument of tanh)."""
     shape, passed = nodes.shapes[x], share(nodes, x)
     rest = nodes.add("Mul", [_line(nodes, passed, -2.0, 2.0), _odd(nodes, x, 3 * GELU_CUBIC)], shape)
     return nodes.add("Mul", [passed, _line(nodes, rest, 1.0, 1.0)], shape)

@@ -1,4 +1,7 @@
-"""Gradients of convolutions, functions of two values and moves, as ONNX nodes; the table of all gradients."""
+"""Rules that write gradients as ONNX nodes: of convolutions, functions of two values, and moves of values.
+
+GRADIENT_RULES is the table of all such rules.
+"""
 
 from __future__ import annotations
 
@@ -29,60 +32,60 @@ from mcudeploy.ops.scalar.elementwise import Binary
 from mcudeploy.ops.scalar.unary import Unary
 
 
-def _concat(to: Backward, operator: Operator, gradient: str) -> None:
+def _concat(backward: Backward, operator: Operator, gradient: str) -> None:
     """Each input has the gradient of its part."""
-    op, forward = operator.op, to.forward
+    op, forward = operator.op, backward.forward
     assert isinstance(op, Concat)
     start = [0, 0, 0]
     for source in operator.inputs:
         shape = forward.graph.tensors[source].shape
-        if source in to.wanted:
+        if source in backward.wanted:
             rows, cols, channels = start
             part = forward.nodes.part(gradient, (rows, cols, channels), shape, f"{source}_gradient")
-            to.add(source, part)
+            backward.add(source, part)
         start[op.axis] += shape[op.axis]
 
 
-def _part(to: Backward, operator: Operator, gradient: str) -> None:
+def _part(backward: Backward, operator: Operator, gradient: str) -> None:
     """The gradient of values that a slice leaves out is 0."""
-    op, forward = operator.op, to.forward
+    op, forward = operator.op, backward.forward
     assert isinstance(op, Slice)
     (source,) = operator.inputs
-    sizes, own = forward.graph.tensors[source].shape, forward.graph.tensors[operator.output].shape
-    rows, cols, channels = (
-        size - first - count for size, first, count in zip(sizes, op.start, own, strict=True)
+    sizes, sliced = forward.graph.tensors[source].shape, forward.graph.tensors[operator.output].shape
+    rows_after, cols_after, channels_after = (
+        size - first - count for size, first, count in zip(sizes, op.start, sliced, strict=True)
     )
-    margins = op.start, (rows, cols, channels)
-    to.add(source, forward.nodes.padded(gradient, margins, name=f"{source}_gradient"))
+    margins = op.start, (rows_after, cols_after, channels_after)
+    backward.add(source, forward.nodes.padded(gradient, margins, name=f"{source}_gradient"))
 
 
-def _pad(to: Backward, operator: Operator, gradient: str) -> None:
+def _pad(backward: Backward, operator: Operator, gradient: str) -> None:
     """The gradient of the values inside the padding."""
-    op, forward = operator.op, to.forward
+    op, forward = operator.op, backward.forward
     assert isinstance(op, Pad)
     (source,) = operator.inputs
     shape = forward.graph.tensors[source].shape
-    to.add(source, forward.nodes.part(gradient, op.before, shape, f"{source}_gradient"))
+    backward.add(source, forward.nodes.part(gradient, op.before, shape, f"{source}_gradient"))
 
 
-def _transpose(to: Backward, operator: Operator, gradient: str) -> None:
+def _transpose(backward: Backward, operator: Operator, gradient: str) -> None:
     """The gradient in the order of the input."""
-    op, nodes = operator.op, to.forward.nodes
+    op, nodes = operator.op, backward.forward.nodes
     assert isinstance(op, Transpose)
     (source,) = operator.inputs
     view = nodes.reshaped(nodes.rows(gradient), tuple(op.dims[axis] for axis in op.perm))
     moved = nodes.transposed(view, tuple(int(axis) for axis in np.argsort(op.perm)))
-    to.add(source, nodes.image(moved, to.forward.graph.tensors[source].shape))
+    backward.add(source, nodes.image(moved, backward.forward.graph.tensors[source].shape))
 
 
-def _resize(to: Backward, operator: Operator, gradient: str) -> None:
+def _resize(backward: Backward, operator: Operator, gradient: str) -> None:
     """The gradient of a value is the sum over the results, times its share of each."""
-    op, nodes = operator.op, to.forward.nodes
+    op, nodes = operator.op, backward.forward.nodes
     assert isinstance(op, Resize)
     (source,) = operator.inputs
-    shape = to.forward.graph.tensors[source].shape
+    shape = backward.forward.graph.tensors[source].shape
     rows, cols = nodes.reals(_shares(op.rows, shape[0]).T), nodes.reals(_shares(op.cols, shape[1]))
-    to.node(source, functions.RESIZE_GRADIENT, [gradient, rows, cols])
+    backward.node(source, functions.RESIZE_GRADIENT, [gradient, rows, cols])
 
 
 def _shares(samples: ResizeSamples, size: int) -> NDArray[np.float32]:
@@ -95,96 +98,98 @@ def _shares(samples: ResizeSamples, size: int) -> NDArray[np.float32]:
     return shares
 
 
-def _conv(to: Backward, operator: Operator, gradient: str) -> None:
-    forward = to.forward
+def _conv(backward: Backward, operator: Operator, gradient: str) -> None:
+    forward = backward.forward
     (source,) = operator.inputs
-    if source in to.wanted:
-        to.add(source, _of_input(to, operator, gradient))
+    if source in backward.wanted:
+        backward.add(source, _of_input(backward, operator, gradient))
     if operator.name in forward.trained.weights:
-        x = forward.first_channels(operator, to.tensors.image(source))
-        to.updates.weights(operator, x, gradient)
-    to.updates.bias(operator, gradient)
+        x = forward.first_channels(operator, backward.tensors.image(source))
+        backward.updates.weights(operator, x, gradient)
+    backward.updates.bias(operator, gradient)
 
 
-def _of_input(to: Backward, operator: Operator, gradient: str) -> str:
-    """The gradient of a convolution's input, by weights some or all of which are trained."""
-    forward, shape = to.forward, to.forward.graph.tensors[operator.inputs[0]].shape
+def _of_input(backward: Backward, operator: Operator, gradient: str) -> str:
+    """The gradient of a convolution's input, by weights of which all, some or none are trained."""
+    forward, shape = backward.forward, backward.forward.graph.tensors[operator.inputs[0]].shape
     trained = forward.parameters.get(parameter_name(operator, "weights"))
     channels = forward.trained.channels.get(operator.name)
     if trained is None or channels is None:
         weights = trained or constant(forward.nodes, forward.graph, operator, "weights")
-        return input_gradient(to, operator, gradient, weights, shape)
+        return input_gradient(backward, operator, gradient, weights, shape)
     rows, cols, depth = shape
     others = constant(forward.nodes, forward.graph, operator, "weights", channels)
     parts = [
-        input_gradient(to, operator, gradient, trained, (rows, cols, channels)),
-        input_gradient(to, operator, gradient, others, (rows, cols, depth - channels)),
+        input_gradient(backward, operator, gradient, trained, (rows, cols, channels)),
+        input_gradient(backward, operator, gradient, others, (rows, cols, depth - channels)),
     ]
     return forward.nodes.add("Concat", parts, image_shape(shape), f"{operator.inputs[0]}_gradient", axis=1)
 
 
-def input_gradient(to: Backward, operator: Operator, gradient: str, weights: str, shape: Shape) -> str:
-    """The gradient, of this shape, of the channels of a convolution's input that these weights read."""
+def input_gradient(backward: Backward, operator: Operator, gradient: str, weights: str, shape: Shape) -> str:
+    """The gradient of the channels of a convolution's input that `weights` read; `shape`: that of these
+    channels.
+    """
     op = operator.op
     assert isinstance(op, Conv2d)
-    left = [
-        (shape[at] + op.pads[at] + op.pads[at + 2] - op.dilation[at] * (op.kernel_shape[at] - 1) - 1)
-        % op.stride[at]
-        for at in (0, 1)
+    reach = [dilation * (size - 1) + 1 for dilation, size in zip(op.dilation, op.kernel_shape, strict=True)]
+    output_padding = [
+        (shape[axis] + op.pads[axis] + op.pads[axis + 2] - reach[axis]) % op.stride[axis] for axis in (0, 1)
     ]
     inputs, name = [gradient, weights], f"{operator.inputs[0]}_gradient"
-    return to.forward.nodes.add(
-        functions.INPUT_GRADIENT, inputs, image_shape(shape), name, **window(op), output_padding=left
+    attributes = {**window(op), "output_padding": output_padding}
+    return backward.forward.nodes.add(
+        functions.INPUT_GRADIENT, inputs, image_shape(shape), name, **attributes
     )
 
 
-def _binary(to: Backward, operator: Operator, gradient: str) -> None:
-    op, forward, nodes = operator.op, to.forward, to.forward.nodes
+def _binary(backward: Backward, operator: Operator, gradient: str) -> None:
+    op, forward, nodes = operator.op, backward.forward, backward.forward.nodes
     assert isinstance(op, Binary)
     if op.function == "prelu":
-        prelu(to, operator, gradient)
+        prelu(backward, operator, gradient)
         return
     shape = nodes.shapes[gradient]
     inputs = list(operator.inputs)
     for at, source in enumerate(inputs):
-        if source not in to.wanted:
+        if source not in backward.wanted:
             continue
-        place = at if op.constant_operand != 0 else 1
-        own = gradient
+        operand = at if op.constant_operand != 0 else 1
+        passed = gradient
         if op.function in ("mul", "div"):
             if op.constant_operand is None:
-                other = to.tensors.image(inputs[1 - at])
+                other = backward.tensors.image(inputs[1 - at])
             else:
                 other = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
-            if op.function == "div" and (op.constant_operand != 1 or place != 0):
+            if op.function == "div" and op.constant_operand != 1:
                 raise NotTrainable("gradients pass a division by a constant, and no other")
-            own = nodes.add("Mul" if op.function == "mul" else "Div", [gradient, other], shape)
-        elif op.function == "sub" and place == 1:
-            own = nodes.add("Neg", [gradient], shape)
-        to.add(source, _summed(to, own, nodes.shapes[forward.images[source]]))
+            passed = nodes.add("Mul" if op.function == "mul" else "Div", [gradient, other], shape)
+        elif op.function == "sub" and operand == 1:
+            passed = nodes.add("Neg", [gradient], shape)
+        backward.add(source, _summed(backward, passed, nodes.shapes[forward.images[source]]))
 
 
-def _summed(to: Backward, gradient: str, shape: OnnxShape) -> str:
-    """The sum of a gradient over the axes along which its operand, of this shape, is repeated."""
-    nodes = to.forward.nodes
+def _summed(backward: Backward, gradient: str, shape: OnnxShape) -> str:
+    """The sum of a gradient over the axes along which an operand of this shape is broadcast."""
+    nodes = backward.forward.nodes
     repeated = [axis for axis, size in enumerate(nodes.shapes[gradient]) if size != shape[axis]]
     if not repeated:
         return gradient
     if repeated != [2, 3]:
         axes = nodes.constant(np.array(repeated, np.int64), "axes")
         return nodes.add("ReduceSum", [gradient, axes], shape, keepdims=1)
-    mean = nodes.add("GlobalAveragePool", [gradient], shape)  # which reads blocks of rows, unlike ReduceSum
+    mean = nodes.add("GlobalAveragePool", [gradient], shape)  # reads blocks of rows, unlike ReduceSum
     return nodes.add("Mul", [mean, nodes.reals(float(prod(nodes.shapes[gradient][2:])))], shape)
 
 
-def _conversion(to: Backward, operator: Operator, gradient: str) -> None:
-    to.add(operator.inputs[0], gradient)
+def _conversion(backward: Backward, operator: Operator, gradient: str) -> None:
+    backward.add(operator.inputs[0], gradient)
 
 
-def _view(to: Backward, operator: Operator, gradient: str) -> None:
-    nodes = to.forward.nodes
+def _view(backward: Backward, operator: Operator, gradient: str) -> None:
+    nodes = backward.forward.nodes
     (source,) = operator.inputs
-    to.add(source, nodes.image(nodes.rows(gradient), to.forward.graph.tensors[source].shape))
+    backward.add(source, nodes.image(nodes.rows(gradient), backward.forward.graph.tensors[source].shape))
 
 
 GRADIENT_RULES: dict[str, GradientRule] = {

@@ -34,7 +34,7 @@ def _quantization(tensor: Tensor) -> Quantization:
 
 
 def stored(nodes: NodeList, tensor: Tensor, value: str) -> str:
-    """Return a real value as an int8 tensor stores it; itself if the tensor is float32."""
+    """Return a value after int8 storage, quantised and dequantised; unchanged if the tensor is float32."""
     if not is_stored(tensor):
         return value
     scale, zero = _parameters(nodes, _quantization(tensor))
@@ -65,8 +65,8 @@ def _parameters(nodes: NodeList, quantization: Quantization, dtype: str = "int8"
     return nodes.reals(quantization.scale, "scale"), nodes.constant(np.array(zero, dtype), "zero_point")
 
 
-def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
-    """Return the values at which a tensor saturates; its operator ends in this clip."""
+def saturation_bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
+    """Return the values at which a tensor saturates, if its operator ends with `clip`."""
     if not is_stored(tensor):
         return clip
     quantization = _quantization(tensor)
@@ -75,11 +75,11 @@ def bounds(tensor: Tensor, clip: tuple[float, float]) -> tuple[float, float]:
     return float(scale * (low - quantization.zero_point)), float(scale * (high - quantization.zero_point))
 
 
-def exceeded(limits: tuple[float, float], sources: Iterable[Tensor]) -> tuple[float, float]:
-    """Return the bounds that a value of these tensors may exceed; infinity in place of the others."""
-    ranges = [bounds(source, (-inf, inf)) for source in sources]
-    low, high = min(least for least, _ in ranges), max(most for _, most in ranges)
-    return limits[0] if low < limits[0] else -inf, limits[1] if high > limits[1] else inf
+def reachable_bounds(bounds: tuple[float, float], sources: Iterable[Tensor]) -> tuple[float, float]:
+    """Return the bounds, with an infinity in place of a bound that no value of these tensors exceeds."""
+    ranges = [saturation_bounds(source, (-inf, inf)) for source in sources]
+    least, most = min(low for low, _ in ranges), max(high for _, high in ranges)
+    return bounds[0] if least < bounds[0] else -inf, bounds[1] if most > bounds[1] else inf
 
 
 def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
@@ -97,9 +97,8 @@ def real_constant(graph: Graph, operator: Operator, name: str) -> Array:
 
 
 def constant(nodes: NodeList, graph: Graph, operator: Operator, name: str, first: int = 0) -> str:
-    """Add the "weights" or "bias" of a convolution: integers with scales, if they have a form in ONNX.
-
-    `first`: the first input channel of the weights.
+    """Add the "weights" or "bias" of a convolution and return its real value: dequantised integers if
+    DequantizeLinear can express them, else float32. `first`: the first input channel of the weights to add.
     """
     value: Array = operator.constants[name]
     if value.dtype == np.float32 or (name == "bias" and "bias_rounding" in operator.constants):
@@ -111,7 +110,7 @@ def constant(nodes: NodeList, graph: Graph, operator: Operator, name: str, first
     else:
         scale = _units(graph, operator).astype(np.float32)
     inputs = [nodes.reals(scale, "scale")]
-    if value.dtype == np.int16:  # weights less their zero points: uint8, by zero points that fit
+    if value.dtype == np.int16:  # uint8 weights minus their zero points: add zero points that make them >= 0
         zero = np.maximum(-value.min(axis=(1, 2, 3)), 0)
         inputs.append(nodes.constant(zero.astype(np.uint8), "zero_point"))
         value = (value + zero[:, None, None, None]).astype(np.uint8)
@@ -120,6 +119,6 @@ def constant(nodes: NodeList, graph: Graph, operator: Operator, name: str, first
 
 
 def _units(graph: Graph, operator: Operator) -> Array:
-    """The real value of one unit of each channel's sums, as float64."""
+    """The scale of each output channel's int32 sums, as float64."""
     source = _quantization(graph.tensors[operator.inputs[0]])
     return operator.constants["weight_scale"].astype(np.float64) * source.scale

@@ -24,11 +24,11 @@ Array = NDArray[Any]
 
 
 def with_factors(graph: Graph, rank: int) -> Graph:
-    """Return the graph with two layers beside each convolution whose weights they can change: A, of the same
-    windows, has `rank` channels and random weights; B has 1x1 windows and zeros. Both results are added.
+    """Return the graph with two layers, A and B, beside each dense convolution: conv(x) + B(A(x)).
 
-    A convolution in groups stays alone, and one that has no more values than A and B would have. Raises
-    UsageError if all do, and for int8 models.
+    A has the windows of the convolution, `rank` channels and random weights; B has 1x1 windows and zeros. A
+    convolution with no more weights than A and B together stays alone. Raises UsageError if all
+    convolutions do, and for int8 models.
     """
     if any(is_stored(tensor) for tensor in graph.tensors.values()):
         raise UsageError(f"--update lora:{rank} is for float32 models: this one is int8")
@@ -39,24 +39,22 @@ def with_factors(graph: Graph, rank: int) -> Graph:
             continue
         op = operator.op
         assert isinstance(op, Conv2d)
-        output, free = tensors[operator.output], replace(op, low=-inf, high=inf)
+        output, unclipped = tensors[operator.output], replace(op, low=-inf, high=inf)
         names = {kind: f"{operator.output}_{kind}" for kind in (_FROZEN, _DOWN, _UP)}
         for kind, name in names.items():
             channels = rank if kind == _DOWN else op.out_channels
             tensors[name] = Tensor(name, (*output.shape[:2], channels), output.dtype)
-        down = replace(free, out_channels=rank)
+        down, up = replace(unclipped, out_channels=rank), Conv2d(op.out_channels)
         total = Binary("add", low=op.low, high=op.high)
-        inputs = {_FROZEN: operator.inputs, _DOWN: operator.inputs, _UP: (names[_DOWN],)}
-        fields = {
-            _FROZEN: (operator.name, free, operator.constants),
-            _DOWN: (factor_name(operator, _DOWN), down, _random(operator, rank, number)),
-            _UP: (factor_name(operator, _UP), Conv2d(op.out_channels), _zeros(op.out_channels, rank)),
-        }
-        for kind, (name, of, constants) in fields.items():
-            operators.append(Operator(name, of, inputs[kind], names[kind], constants, operator.onnx_nodes))
-        both = (names[_FROZEN], names[_UP])
-        name = factor_name(operator, _SUM)
-        operators.append(Operator(name, total, both, operator.output, {}, operator.onnx_nodes))
+        random, zeros = _random(operator, rank, number), _zeros(op.out_channels, rank)
+        x, nodes = operator.inputs, operator.onnx_nodes
+        frozen, narrow, wide = names[_FROZEN], names[_DOWN], names[_UP]
+        operators += [
+            Operator(operator.name, unclipped, x, frozen, operator.constants, nodes),
+            Operator(factor_name(operator, _DOWN), down, x, narrow, random, nodes),
+            Operator(factor_name(operator, _UP), up, (narrow,), wide, zeros, nodes),
+            Operator(factor_name(operator, _SUM), total, (frozen, wide), operator.output, {}, nodes),
+        ]
     if len(operators) == len(graph.operators):
         raise UsageError(
             f"--update lora:{rank}: no layer has more weights than factors of this rank would have: take a "
@@ -71,13 +69,13 @@ def adapted(graph: Graph, update: Update) -> Graph:
 
 
 def factor_name(operator: Operator, kind: str) -> str:
-    """The name of an operator that is added to another."""
+    """The name of an operator of this kind that is added beside another."""
     return f"{operator.name}_{kind}"
 
 
 def merged(graph: Graph, rank: int, factors: Mapping[str, Array]) -> dict[str, Array]:
-    """Return weights and biases of the graph without factors, by parameter: W + B * A, and the bias that the
-    biases of both make.
+    """Return the weights W + B * A and the biases b + B * a + b' of the graph without factors, by parameter;
+    a and b' are the biases of A and B.
     """
     result: dict[str, Array] = {}
     for operator in graph.operators:
@@ -108,7 +106,7 @@ def _has_factors(operator: Operator, rank: int) -> bool:
 
 
 def _random(operator: Operator, rank: int, seed: int) -> dict[str, Array]:
-    """The initial constants of A: uniform, of the width that layers of PyTorch have."""
+    """The initial constants of A: weights drawn uniformly within PyTorch's bound, 1 / sqrt(inputs)."""
     shape = (rank, *operator.constants["weights"].shape[1:])
     width = float(np.prod(shape[1:])) ** -0.5
     drawn = np.random.default_rng(seed).uniform(-width, width, shape)

@@ -25,11 +25,10 @@ _ALL = "all"
 
 @dataclass(frozen=True, slots=True)
 class SparseLayers:
-    """Nodes of the model's file, by label, whose weights and bias are trained, and those whose bias is; None:
-    all.
+    """The layers that a file names by labels of their nodes. `origin`: the path as the user wrote it.
 
-    `origin`: the file that names them, as the user wrote it. `shares`: those of the input channels whose
-    weights are trained; absent: all.
+    `weights`: layers whose weights and bias are trained; `biases`: layers whose bias is; None: all layers.
+    `shares`: the share of the input channels whose weights are trained, by label; absent: all channels.
     """
 
     origin: str
@@ -74,7 +73,7 @@ class SparseLayers:
         )
 
     def channels(self, layers: Sequence[Operator]) -> dict[str, int]:
-        """Return the number of input channels of each layer some of whose weights are trained.
+        """Return the number of input channels with trained weights, for each layer where that is not all.
 
         Raises UsageError for a layer whose weights are in groups.
         """
@@ -106,8 +105,8 @@ def _labels(origin: str, table: Mapping[str, Any], key: str) -> frozenset[str] |
     if value == _ALL:
         return None
     if not isinstance(value, list) or not all(isinstance(label, str) for label in value):
-        table_too = ", or a table of them with shares" if key == "weights" else ""
-        raise UsageError(f'{plain(origin)}: {key} is "all", or a list of names of nodes{table_too}')
+        or_table = ", or a table of them with shares" if key == "weights" else ""
+        raise UsageError(f'{plain(origin)}: {key} is "all", or a list of names of nodes{or_table}')
     return frozenset(value)
 
 

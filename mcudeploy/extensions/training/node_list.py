@@ -30,8 +30,8 @@ ONNX_AXES = (2, 3, 1)
 class NodeList:
     """Nodes, constants, inputs and outputs; every value has a known shape.
 
-    `types`: element types of values that are not float32; `reserved`: names of inputs and outputs of
-    the file, which only they get.
+    `types`: element types of values that are not float32; `reserved`: names of the model's inputs and
+    outputs, which `unused` leaves to them.
     """
 
     nodes: list[NodeProto] = field(default_factory=list)
@@ -43,10 +43,7 @@ class NodeList:
     reserved: set[str] = field(default_factory=set)
 
     def add(self, op: str, inputs: Sequence[str], shape: OnnxShape, name: str = "", **attributes: Any) -> str:
-        """Add a node and return its result, which has this shape, and the name if one is given.
-
-        `op` is an operator of the training domain or else of ONNX.
-        """
+        """Add a node of the training domain or of ONNX, and return its result, of this shape and `name`."""
         name = self.unused(name or f"{op}_{len(self.nodes)}")
         domain = TRAINING_DOMAIN if op in TRAINING_OPERATORS else ""
         self.nodes.append(helper.make_node(op, list(inputs), [name], name, domain=domain, **attributes))
@@ -54,7 +51,7 @@ class NodeList:
         return name
 
     def add_mask(self, value: str, low: float, high: float) -> str:
-        """Add a node that says where a clipped value is between the bounds."""
+        """Add a node whose result is true where `value` is between the bounds."""
         name = self.unused(f"{value}_mask")
         node = helper.make_node(CLIP_MASK, [value], [name], name, domain=TRAINING_DOMAIN, low=low, high=high)
         self.nodes.append(node)
@@ -63,7 +60,7 @@ class NodeList:
         return name
 
     def add_taps(self, value: str, shape: OnnxShape, **window: Any) -> str:
-        """Add a node that says where the largest value of each window is."""
+        """Add a node whose result is the index of the largest value of each window."""
         name = self.add(MAX_POOL_TAPS, [value], shape, f"{value}_taps", **window)
         self.types[name] = TensorProto.INT64
         return name
@@ -131,25 +128,22 @@ class NodeList:
 
     def padded(self, image: str, margins: tuple[Shape, Shape], value: float = 0.0, name: str = "") -> str:
         """An image [1, C, H, W] with rows, columns and channels of a value before and after it."""
-        sizes = [0, 0, 0, 0], [0, 0, 0, 0]
-        for side, margin in zip(sizes, margins, strict=True):
-            side[2], side[3], side[1] = margin
-        before, after = sizes
-        own = self.shapes[image]
-        shape = tuple(sum(each) for each in zip(own, before, after, strict=True))
+        before, after = (image_shape(margin) for margin in margins)
+        before, after = (0, *before[1:]), (0, *after[1:])
+        shape = tuple(sum(sizes) for sizes in zip(self.shapes[image], before, after, strict=True))
         pads = self.constant(np.array([*before, *after], np.int64), "pads")
         return self.add("Pad", [image, pads, self.reals(value, "padding")], shape, name)
 
     def model(self, name: str) -> ModelProto:
         """The model of all nodes."""
-        ends = {*self.inputs, *self.outputs}
+        interface = {*self.inputs, *self.outputs}
         graph = helper.make_graph(
             self.nodes,
             name,
             [self._info(it) for it in self.inputs],
             [self._info(it) for it in self.outputs],
             [numpy_helper.from_array(array, it) for it, array in self.constants.items()],
-            value_info=[self._info(it) for it in self.shapes if it not in ends],
+            value_info=[self._info(it) for it in self.shapes if it not in interface],
         )
         opsets = [helper.make_opsetid("", OPSET)]
         used = {node.op_type for node in self.nodes if node.domain == TRAINING_DOMAIN}

@@ -22,7 +22,7 @@ errors.
 LOSSES: tuple[Loss, ...] = get_args(Loss)
 
 MOST_SAMPLES = 2**20
-"""The largest batch, which float32 counts exactly."""
+"""The largest batch. float32 counts samples up to it exactly."""
 
 LARGEST_FACTOR = 1e6
 """Limit of the rate and of the weight decay."""
@@ -30,16 +30,16 @@ MOST_STEPS = 100_000
 """Limit of the training steps of a run."""
 
 FACTORS = ("lora_a", "lora_b")
-"""Suffixes of the names of layers that are low-rank factors."""
+"""Suffixes of the names of low-rank factors A and B."""
 _SPARSE = "sparse:"
 _COUNTED = re.compile(r"(last|lora):([1-9][0-9]{0,3})")
 
 
 @dataclass(frozen=True, slots=True)
 class Trained:
-    """Names of the operators whose weights are trained, and of those whose bias is.
+    """Names of the operators whose weights are trained, and of the operators whose bias is.
 
-    `channels`: by operator, the number of first input channels whose weights are trained; absent: all.
+    `channels`: by operator, the number of leading input channels whose weights are trained; absent: all.
     """
 
     weights: frozenset[str] = frozenset()
@@ -54,10 +54,10 @@ class Trained:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Choice of the trained parameters among layers: operators with weights.
+    """The choice of trained parameters. A layer is an operator with weights.
 
-    `kind`: "full" trains all, "last" the weights and biases of the last `count`, "bias" all biases and the
-    weights of the last, "sparse" those that a file names, "lora" factors of rank `count`: layers that
+    `kind`: "full" trains all parameters, "last" those of the last `count` layers, "bias" all biases and the
+    weights of the last layer, "sparse" what a file names, and "lora" the factors of rank `count` that
     `lora.adapted` adds.
     """
 
@@ -92,9 +92,9 @@ class Update:
         return f"{self.kind}:{self.count}" if self.count else self.kind
 
     def trained(self, layers: Sequence[Operator]) -> Trained:
-        """Choose among these layers, in order.
+        """Return the trained operators among `layers`, which are in the order of the graph.
 
-        Raises UsageError if there are fewer than `count`, or a file names others.
+        Raises UsageError if there are fewer than `count`, or if the file names others.
         """
         if self.sparse is not None:
             whole = self.sparse.chosen(layers, "weights")
@@ -118,10 +118,9 @@ class Update:
 class Recipe:
     """A training step: after each batch of samples, w becomes w - rate * (direction + weight_decay * w).
 
-    The direction is the mean gradient of the batch, or with momentum the sum of `momentum` times the last
-    direction and that gradient. Decay is not in that sum, as in SGDW (Loshchilov and Hutter, ICLR 2019).
-    `rate` is the initial one, which the device may change. `clip_norm`: if the norm of all mean gradients is
-    larger, they are scaled to it.
+    The direction is the mean gradient of the batch. With momentum it is momentum * last direction + gradient,
+    without the decay, as in SGDW (Loshchilov and Hutter, ICLR 2019). The device may change `rate`.
+    `clip_norm`: the largest norm of all mean gradients together; a larger one is scaled down to it.
     """
 
     loss: Loss = "cross-entropy"

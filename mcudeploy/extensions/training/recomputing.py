@@ -13,9 +13,9 @@ _MOST_CHOICES = 3
 
 
 def keep_choices(graph: Graph, trained: Trained) -> tuple[frozenset[str], ...]:
-    """Return sets of tensors to keep, the largest first: those below a size.
+    """Return at most 3 sets of tensors to keep, the largest set first.
 
-    Tensors of one row are kept always. The sizes are those of the inputs of trained layers.
+    Each set has the tensors smaller than the input of some trained layer, and all tensors of one row.
     """
     inputs = {io.tensor for io in graph.inputs}
     layers = (operator for operator in graph.operators if operator.name in trained.weights)
@@ -33,29 +33,29 @@ def keep_choices(graph: Graph, trained: Trained) -> tuple[frozenset[str], ...]:
 class KeptTensors:
     """Tensors of the forward part. The backward part recomputes all others from these and the inputs.
 
-    `keep`: their names; None: all. `again`: the recomputed image of each tensor.
+    `keep`: the names of the kept tensors; None: all. `recomputed`: the image of each recomputed tensor.
     """
 
     forward: Forward
     operators: Sequence[Operator]
     keep: Collection[str] | None
-    again: dict[str, str] = field(default_factory=dict)
+    recomputed: dict[str, str] = field(default_factory=dict)
 
     def image(self, tensor: str) -> str:
-        """Return the image of a tensor, after the operators that recompute it."""
+        """Return the image of a tensor; add the operators that recompute it, unless it is kept."""
         producers = {operator.output: operator for operator in self.operators}
         needed, pending = set[str](), [tensor]
         while pending:
             name = pending.pop()
-            if name in producers and not self._is_there(name) and name not in needed:
+            if name in producers and not self._has_image(name) and name not in needed:
                 needed.add(name)
                 pending += producers[name].inputs
         images = self.forward.images
-        self.forward.images = images | self.again
+        self.forward.images = images | self.recomputed
         self.forward.compute([operator for operator in self.operators if operator.output in needed])
-        self.again |= {name: self.forward.images[name] for name in needed}
+        self.recomputed |= {name: self.forward.images[name] for name in needed}
         self.forward.images = images
-        return self.again.get(tensor, images[tensor])
+        return self.recomputed.get(tensor, images[tensor])
 
-    def _is_there(self, tensor: str) -> bool:
-        return self.keep is None or tensor in self.keep or tensor in self.again
+    def _has_image(self, tensor: str) -> bool:
+        return self.keep is None or tensor in self.keep or tensor in self.recomputed

@@ -1,8 +1,8 @@
 """A training step as an ONNX model: forward, loss, backward, update.
 
-Its inputs are those of the model and `target`; its outputs those of the model and `loss`. Trained
-parameters are states: inputs and outputs that the next step continues from. Operators that ONNX lacks are
-functions, which the file contains, so that ONNX Runtime computes the same step.
+Its inputs are the model's inputs and `target`; its outputs are the model's output and `loss`. Trained
+parameters are states: the next step continues from them. The file defines operators that ONNX lacks as
+functions, so that ONNX Runtime computes the same step.
 """
 
 from __future__ import annotations
@@ -38,7 +38,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class ParameterOrigin:
-    """The nodes of the model's file whose constants a trained parameter contains, and its elements."""
+    """The nodes of the model's file whose constants a trained parameter replaces, and the number of elements.
+    """
 
     onnx_nodes: tuple[str, ...]
     elements: int
@@ -46,15 +47,17 @@ class ParameterOrigin:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainingStep:
-    """A training step."""
+    """The model of a training step, and the names of its inputs and outputs.
+
+    `parameters`, `sums`, `optimizer`: from the name of a state before a step to its name after the step.
+    """
 
     proto: ModelProto
     parameters: Mapping[str, str]
-    """The names of parameters before a step, each with that after it."""
     sums: Mapping[str, str]
-    """The same for the sums of their gradients that stay, as momenta do."""
+    """Sums of gradients that stay between steps, and momenta."""
     optimizer: Mapping[str, str]
-    """The same for the learning rate and the number of samples."""
+    """The learning rate and the number of samples."""
     origins: Mapping[str, ParameterOrigin]
     """By the names of parameters before a step."""
     loss: str
@@ -64,7 +67,7 @@ class TrainingStep:
 
     @property
     def states(self) -> dict[str, str]:
-        """Return all that stays between steps, by the names before the step."""
+        """Return the name of every state after a step, by its name before the step."""
         return {**self.parameters, **self.sums, **self.optimizer}
 
 
@@ -73,7 +76,8 @@ def training_step(graph: Graph, recipe: Recipe, keep: Collection[str] | None = N
 
     `keep`: the tensors that the backward part does not recompute; None: all of them.
 
-    Raises ModelError for models and operators that have none, and UsageError for an update that does not fit.
+    Raises ModelError for models and operators that cannot be trained, and UsageError for an update that does
+    not fit the model.
     """
     output = _require_trainable(graph)
     operators, head = _without_softmax(graph, output)
@@ -118,7 +122,7 @@ def _origins(graph: Graph, trained: Trained) -> dict[str, ParameterOrigin]:
 
 
 def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
-    """Make the model of a graph with other parameters, by the names that its training step gives them."""
+    """Make the ONNX model of a graph with these parameters, by their names in its training step."""
     output = _require_trainable(graph)
     forward = Forward(graph, FORWARD_RULES, Trained(), parameters)
     forward.run(graph.operators)
@@ -129,7 +133,7 @@ def trained_model(graph: Graph, parameters: Mapping[str, Array]) -> ModelProto:
 
 @dataclass(frozen=True, slots=True)
 class _LossNodes:
-    """Names of values: the loss, its gradient by an image, and the input that it compares with."""
+    """Names of values: the loss, its gradient (an image), and the input with the target."""
 
     value: str
     gradient: str
@@ -138,8 +142,9 @@ class _LossNodes:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """The end of the model: the tensor whose gradient is computed first, the model's output, and whether a
-    softmax makes the output from the tensor.
+    """The end of the model, from `tensor`, whose gradient is computed first, to the output `io`.
+
+    `softmax`: whether a softmax makes the output of the tensor; else the tensor is the output.
     """
 
     forward: Forward
@@ -148,18 +153,18 @@ class _End:
     softmax: bool
 
     def cross_entropy(self) -> _LossNodes:
-        """Add the loss, with the gradient of the values before the softmax."""
+        """Add the loss, and its gradient by the values before the softmax."""
         nodes, image = self.forward.nodes, self.forward.images[self.tensor]
         rows, cols, classes = self.forward.graph.tensors[self.tensor].shape
         if rows * cols != 1 or classes == 1:
-            raise ModelError(self._no_classes(rows * cols, classes))
+            raise ModelError(self._without_classes(rows * cols, classes))
         flat = (1, classes)
         wanted = nodes.input(TARGET, self.io.shape)
         target = nodes.reshaped(wanted, flat)
         logits = nodes.reshaped(image, flat)
         probabilities = nodes.add("Softmax", [logits], flat, "probabilities", axis=1)
-        shown = nodes.reshaped(probabilities, image_shape((1, 1, classes))) if self.softmax else image
-        self.forward.from_image(shown, self.io)
+        output = nodes.reshaped(probabilities, image_shape((1, 1, classes))) if self.softmax else image
+        self.forward.from_image(output, self.io)
         logs = nodes.add("LogSoftmax", [logits], flat, axis=1)
         products = nodes.add("Mul", [logs, target], flat)
         axes = nodes.constant(np.array([0, 1], np.int64), "axes")
@@ -168,8 +173,8 @@ class _End:
         gradient = nodes.add("Sub", [probabilities, target], flat, "loss_gradient")
         return _LossNodes(loss, nodes.reshaped(gradient, image_shape((1, 1, classes))), wanted)
 
-    def _no_classes(self, positions: int, values: int) -> str:
-        """The reason why the output has no cross-entropy, and the way out."""
+    def _without_classes(self, positions: int, values: int) -> str:
+        """The error for an output that has no cross-entropy."""
         batch, *sizes = self.io.shape
         if positions == batch > 1 and len(sizes) == 1:
             entry = self.forward.graph.inputs[0]
@@ -184,7 +189,7 @@ class _End:
         )
 
     def mean_squared_error(self) -> _LossNodes:
-        """Add the loss, with the gradient of the output."""
+        """Add the loss, and its gradient by the output."""
         nodes, image = self.forward.nodes, self.forward.images[self.tensor]
         shape = nodes.shapes[image]
         wanted = nodes.input(TARGET, self.io.shape)
@@ -222,13 +227,14 @@ def _other_types(graph: Graph, operator: Operator) -> list[str]:
 
 
 def _without_softmax(graph: Graph, output: GraphIO) -> tuple[tuple[Operator, ...], Operator | None]:
-    """The operators before a softmax over the channels that makes the output, or its real values, and this
-    softmax, if there is one.
+    """The operators without a last softmax over the channels, and without a Dequantize after it; the softmax.
+
+    All operators and None if the model does not end with such a softmax.
     """
     producers = {operator.output: operator for operator in graph.operators}
-    last, after = producers.get(output.tensor), None
+    last, dequantize = producers.get(output.tensor), None
     if last is not None and isinstance(last.op, Dequantize):
-        last, after = producers.get(last.inputs[0]), last
+        last, dequantize = producers.get(last.inputs[0]), last
     if last is None or not isinstance(last.op, Softmax) or last.op.axis != 2:
         return graph.operators, None
-    return tuple(it for it in graph.operators if it not in (last, after)), last
+    return tuple(it for it in graph.operators if it not in (last, dequantize)), last

@@ -40,11 +40,11 @@ COMPARED = ("full", "bias", "last:2", "last:1")
 
 @dataclass(frozen=True, slots=True)
 class StepNames(LibraryPart):
-    """Names in a training step, which its library explains: its input `target`, its output `loss`, its state
-    `optimizer`, and the nodes of the user's model.
+    """Names in a training step that its library explains: the input `target`, the output `loss`, the state
+    `optimizer`.
 
-    `nodes`: by parameter, or sum of its gradients, the nodes of its layer. `has_classes`: the target has a
-    probability for each class.
+    `nodes`: the nodes of the user's model that form the layer of a parameter, by the name of the parameter
+    or of the sum of its gradients. `has_classes`: the target has a probability for each class.
     """
 
     target: str
@@ -54,10 +54,10 @@ class StepNames(LibraryPart):
     nodes: Mapping[str, tuple[str, ...]]
 
     samples: ClassVar[int | None] = 2
-    """The second one begins with changed parameters; more could diverge."""
+    """The second sample begins with changed parameters; more samples could diverge."""
 
     def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
-        """Return the model of a training step with these texts."""
+        """Return the built model with the texts of a training step."""
         program, graph = built.program, built.deployment.plan.graph
         inputs = _texts_of(graph.own_inputs(), program.inputs)
         outputs = _texts_of(graph.own_outputs(), program.outputs)
@@ -70,16 +70,16 @@ class StepNames(LibraryPart):
         return replace(built, program=replace(program, training=text))
 
 
-def _texts_of(ends: Sequence[GraphIO], texts: Sequence[IoText]) -> dict[str, str]:
+def _texts_of(ios: Sequence[GraphIO], texts: Sequence[IoText]) -> dict[str, str]:
     """Return the name in C of each input, output or state, by its name in the model."""
-    return {end.name: text.name for end, text in zip(ends, texts, strict=True)}
+    return {io.name: text.name for io, text in zip(ios, texts, strict=True)}
 
 
 def check_training(
     path: Path, boards: Sequence[Board], options: Options, recipe: Recipe, progress: Progress = SILENT
 ) -> dict[str, Any]:
-    """Return the bytes of trained parameters and the fit on boards, of every update in `COMPARED` and that of
-    the recipe.
+    """Return the bytes of trained parameters and the boards that fit, for each update in `COMPARED` and for
+    the update of the recipe.
     """
     updates = {str(recipe.update): recipe.update}
     layers = len(convolutions(read_model(path, options).graph))
@@ -92,8 +92,8 @@ def check_training(
         progress.stage(f"update {text}")
         with written_step(path, options, replace(recipe, update=update)) as written:
             fits = as_json(fit_model(written.path, boards, written.options, progress))
-            room = [board["board"] for board in fits["boards"] if board["fits"]]
-            rows.append({"update": text, **_parameters(written.step), "fits_on": room, **fits})
+            fitting = [board["board"] for board in fits["boards"] if board["fits"]]
+            rows.append({"update": text, **_parameters(written.step), "fits_on": fitting, **fits})
     rows.sort(key=lambda it: (-int(it["parameter_bytes"]), it["update"]))
     return {"loss": recipe.loss, "updates": rows}
 
@@ -146,7 +146,7 @@ def tune_training(
 
 
 def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
-    """The names that the library explains; a layer without a node in the file has the operator's name."""
+    """The names that the library of a training step explains."""
     nodes = {
         parameter_name(operator, kind): labels_of(operator)
         for operator in convolutions(written.adapted)
@@ -157,11 +157,10 @@ def _step_names(written: WrittenStep, recipe: Recipe) -> StepNames:
 
 
 def inference_steps(view: PlanView) -> int | None:
-    """Return the number of leading steps of the C library that compute the output of the model and change no
-    parameter.
+    """Return the number of leading steps of the C library that compute the model's output and no update.
 
-    None if an update comes before the last block of the output, or if the output is moved to another memory.
-    None as well if an engine transfers other blocks then, or if several cores run the plan.
+    None if an update comes before the last block of the output, if a transfer moves the output, if an engine
+    still transfers a block after these steps, or if several cores run the plan.
     """
     plan, graph, roots = view.plan, view.plan.graph, view.tiled.flow.roots
     output = roots[graph.own_outputs()[0].tensor]
@@ -172,11 +171,11 @@ def inference_steps(view: PlanView) -> int | None:
     if plan.lanes or output in moved or not updated.isdisjoint(tensors[: last + 1]):
         return None
     end = entries_of(view)[last + 1]
-    return None if _under_way(view.entries[:end]) else end
+    return None if _leave_transfer(view.entries[:end]) else end
 
 
-def _under_way(entries: Sequence[Entry]) -> bool:
-    """Return whether these entries begin a transfer of an engine for which they do not wait."""
+def _leave_transfer(entries: Sequence[Entry]) -> bool:
+    """Return whether these entries begin a transfer of an engine, and do not wait for its end."""
     begun: dict[str, int] = {}
     numbers = count()
     for entry in entries:
@@ -195,9 +194,8 @@ def _parameters(step: TrainingStep) -> dict[str, int]:
 
 
 def with_initial_values(report: Mapping[str, Any], deployment: Deployment) -> dict[str, Any]:
-    """Return a report with the parameters' initial values under `initial_parameters_bytes`, not under tables.
-
-    `initial_parameters_bytes` is null for firmware whose constants count as code.
+    """Return the report with the parameters' initial values moved from `tables_bytes` to
+    `initial_parameters_bytes`, which is null for firmware whose constants count as code.
     """
     initial, tables = deployment.program.initial_bytes, report["tables_bytes"]
     if tables < initial:

@@ -1,4 +1,4 @@
-"""`train`: training steps of float32 models on the device."""
+"""`train`: training steps of float32 and int8 models on the device."""
 
 from __future__ import annotations
 
@@ -49,8 +49,8 @@ if TYPE_CHECKING:
     from mcudeploy.extensions.training.training_run import TrainingRequest
 
 
-_ENDS = 10
-"""The steps at each end of a training whose losses are averaged: one of this number of equal parts."""
+_PARTS = 10
+"""A run is divided into this number of equal parts; the mean losses of the first and the last are shown."""
 
 
 def _parse_update(text: str) -> Update:
@@ -342,14 +342,14 @@ def _ran(console: Console, report: Values) -> None:
 
 
 def _losses(losses: Sequence[float]) -> str:
-    """The first and the last loss; of many steps the means of both ends too, as one sample states little."""
+    """The first and the last loss; after many steps also means, since a single loss depends on its sample."""
     count = count_text(len(losses), "training step")
     text = f"{losses[0]:g} at first, {losses[-1]:g} at the last of {count}"
-    share = len(losses) // _ENDS
-    if share < 2:
+    steps = len(losses) // _PARTS
+    if steps < 2:
         return text
-    first, last = (sum(each) / share for each in (losses[:share], losses[-share:]))
-    return f"{text}; {first:.4g} is the mean of the first {share:,}, {last:.4g} of the last"
+    first, last = (sum(part) / steps for part in (losses[:steps], losses[-steps:]))
+    return f"{text}; {first:.4g} is the mean of the first {steps:,}, {last:.4g} of the last"
 
 
 def _training(console: Console, report: Values) -> None:

@@ -19,31 +19,31 @@ _LINES = 4
 
 
 def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Counts of conv2d_f32_input_gradient, and of the same kernel for groups and for depthwise ones."""
+    """Counts of conv2d_f32_input_gradient, and of its forms for grouped and for depthwise weights."""
     dense, groups = "multiplier" not in fields, fields.get("groups", 1)
     inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"] // groups
-    of_eight = inputs // 8 if groups == 1 else 0
-    blocks, single = (groups * count for count in divmod(inputs // groups - 8 * of_eight, _LINES))
+    eights = inputs // 8 if groups == 1 else 0
+    blocks, single = (groups * count for count in divmod(inputs // groups - 8 * eights, _LINES))
 
     def products(pixels: int, pairs: int) -> Counts:
         if not dense and inputs == outputs:
             return {"eights": pixels * (inputs // 8), "ones": pixels * (inputs % 8)}
         if not dense:
             return {"tap_inputs": pixels * inputs, "products": pixels * outputs}
-        if groups > 1:  # which are taken pixel by pixel
-            by_pairs, alone = {"groups": pixels * groups}, pixels
+        if groups > 1:  # grouped weights multiply single pixels
+            by_pairs, single_pixels = {"groups": pixels * groups}, pixels
         else:
-            alone = pixels - 2 * pairs
+            single_pixels = pixels - 2 * pairs
             by_pairs = {
                 "pair_blocks": pairs * blocks,
                 "pair_fours": pairs * blocks * outputs,
-                **_lines_of_eight(pairs * of_eight, outputs, 2),
-                **_lines_of_eight(alone * of_eight, outputs, 1),
+                **_lines_of_eight(pairs * eights, outputs, 2),
+                **_lines_of_eight(single_pixels * eights, outputs, 1),
             }
         return {
             **by_pairs,
-            "blocks": alone * blocks,
-            "fours": alone * blocks * outputs,
+            "blocks": single_pixels * blocks,
+            "fours": single_pixels * blocks * outputs,
             "single": pixels * single,
             "single_products": pixels * single * outputs,
         }
@@ -61,7 +61,7 @@ def input_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _lines_of_eight(count: int, outputs: int, pixels: int) -> Counts:
-    """Counts of eight input channels by all output channels, four at a time, `count` times."""
+    """Counts of `count` blocks of eight input channels; each takes all output channels, four at a time."""
     return {
         f"eights_{pixels}": count,
         f"turns_{pixels}": count * (outputs // _LINES),
@@ -102,8 +102,8 @@ def widened_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _gradient_counts(fields: Mapping[str, Any], products: Callable[[int, int], Counts]) -> CountsOf:
-    """Counts of the walk over rows, taps and columns; `products`: those of a number of pixels at a tap, of
-    which a number are pairs.
+    """Counts of the walk over rows, taps and columns. `products`: a function from the number of pixels, and
+    of pairs among these, to the counts of their products.
     """
     reach = _TapReach.of(fields)
     inputs = fields["dims.input_channels"]
@@ -150,7 +150,10 @@ def pool_gradient_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> CountsOf:
-    """Counts of conv2d_f32_update and dwconv2d_f32_update; `by_rows`: of a step of rows of the gradient."""
+    """Counts of conv2d_f32_update and dwconv2d_f32_update.
+
+    `by_rows`: a step takes a block of rows of the gradient, else all of them.
+    """
     reach = _TapReach.of(fields)
     every = Interval(0, fields["output_rows"])
     inputs, outputs = fields["dims.input_channels"], fields["dims.output_channels"]
@@ -170,11 +173,11 @@ def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> Counts
         runs = rows_of_taps - joined
         sizes |= _sum_counts(fields, count * kernel_cols * len(tap_rows), (step, every))
         if dense and one_pixel:
-            alone = pixels * outputs  # lines of taps with one product for each weight
+            lines = pixels * outputs  # each weight has one product
             sizes |= {
-                "pixel_lines": alone,
-                "pixel_fours": alone * (inputs // _LINES),
-                "pixel_single": alone * (inputs % _LINES),
+                "pixel_lines": lines,
+                "pixel_fours": lines * (inputs // _LINES),
+                "pixel_single": lines * (inputs % _LINES),
             }
             taps, runs, pixels = taps - pixels, runs - pixels, 0
         return sizes | {
@@ -188,18 +191,19 @@ def update_counts(fields: Mapping[str, Any], *, by_rows: bool = False) -> Counts
 
 
 def _sum_counts(fields: Mapping[str, Any], count: int, rows: tuple[Interval, Interval]) -> Counts:
-    """Counts of sums that a step begins and ends, of `count`; `rows`: of the step, and all."""
+    """Counts of the sums, out of `count`, that a step clears, decays and ends; `rows`: of it, and all."""
     step, every = rows
-    is_apart = fields["in_place"] == 0
+    in_scratch = fields["in_place"] == 0
     return {
-        "cleared": count * int(is_apart and step.lo == 0 and step.hi < every.hi),
-        "decayed": count * int(not is_apart and step.lo == 0),
-        "ended": count * int(is_apart and step.hi == every.hi and step.lo > 0),
+        "cleared": count * int(in_scratch and step.lo == 0 and step.hi < every.hi),
+        "decayed": count * int(not in_scratch and step.lo == 0),
+        "ended": count * int(in_scratch and step.hi == every.hi and step.lo > 0),
     }
 
 
 def _blocks(outputs: int, inputs: int) -> dict[str, int]:
-    """Numbers of blocks of 4 x 4 weights, of lines of 16 and of 4, and of single weights at a tap."""
+    """The numbers of 4 x 4 blocks, of lines of 16 and of 4, and of single weights at a tap of dense weights.
+    """
     (of_outputs, outputs_left), (of_inputs, inputs_left) = divmod(outputs, _LINES), divmod(inputs, _LINES)
     longest, shorter = divmod(of_outputs, 4)
     return {
@@ -211,25 +215,25 @@ def _blocks(outputs: int, inputs: int) -> dict[str, int]:
 
 
 def _channels(fields: Mapping[str, Any]) -> dict[str, int]:
-    """The same of a depthwise convolution, which has lines of 8 and no blocks."""
+    """The numbers of lines of 8 and of single weights at a tap of depthwise weights."""
     outputs = fields["dims.output_channels"]
     lines = outputs // 8 if fields["multiplier"] == 1 else 0
     return {"lines": lines, "single": outputs - 8 * lines}
 
 
 def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
-    """Counts of bias_f32_update; `rows`: those of the gradient."""
+    """Counts of bias_f32_update; `rows`: the number of rows of the gradient."""
     cols, channels = fields["cols"], fields["channels"]
     blocks, single = divmod(channels, _LINES)
 
     def counts(step: Interval) -> Counts:
         has_sums = bool(fields["in_place"]) or rows > 1
-        is_apart = fields["in_place"] == 0
+        in_scratch = fields["in_place"] == 0
         return {
             "calls": 1,
-            "cleared": channels * int(has_sums and is_apart and step.lo == 0),
-            "decayed": channels * int(not is_apart and step.lo == 0),
-            "ended": channels * int(has_sums and is_apart and step.hi == rows),
+            "cleared": channels * int(has_sums and in_scratch and step.lo == 0),
+            "decayed": channels * int(not in_scratch and step.lo == 0),
+            "ended": channels * int(has_sums and in_scratch and step.hi == rows),
             "results": channels * int(not has_sums),
             "blocks": blocks,
             "block_rows": len(step) * blocks,
@@ -246,9 +250,9 @@ def bias_update_counts(fields: Mapping[str, Any], rows: int) -> CountsOf:
 class _TapReach:
     """Where the taps of a window lie inside the image.
 
-    `output_rows`, `rows`: the rows of the output and of the input, for each tap row. `col_pixels`,
-    `col_pairs`: the number of output columns, and of pairs of them, summed over the tap columns.
-    `joined_cols`: the tap columns whose rows are one run.
+    For each tap row, `output_rows` are the output rows at which it lies inside, and `rows` the input rows
+    that it reads there. `col_pixels`, `col_pairs`: the number of output columns, and of pairs of these,
+    summed over the tap columns. `joined_cols`: the number of tap columns whose rows form one run in memory.
     """
 
     output_rows: tuple[range, ...]
@@ -270,7 +274,7 @@ class _TapReach:
         return cls(outputs, inputs, sum(counts), sum(count // 2 for count in counts), joined)
 
     def rows_in(self, tap: int, step: Interval) -> int:
-        """The number of rows in a step of the output at which a tap row is inside."""
+        """The number of output rows of a step at which a tap row lies inside the image."""
         rows = self.output_rows[tap]
         return max(0, min(rows.stop, step.hi) - max(rows.start, step.lo))
 
@@ -278,12 +282,14 @@ class _TapReach:
 def _places(
     fields: Mapping[str, Any], along: str, before: str, outputs: int
 ) -> tuple[tuple[range, range], ...]:
-    """The positions of the output for which a tap lies inside the image, and of the input, for each tap."""
-    size, count, out_size, stride = (
+    """For each tap along an axis: the output positions at which it lies inside the image, and the input
+    positions that it reads there.
+    """
+    size, count, dilation, stride = (
         fields[f"{name}_{along}"]
         for name in ("dims.input", "window.kernel", "window.dilation", "window.stride")
     )
-    starts: NDArray[np.int64] = np.arange(count) * out_size - fields[f"window.pad_{before}"]
+    starts: NDArray[np.int64] = np.arange(count) * dilation - fields[f"window.pad_{before}"]
     places = []
     for start in starts.tolist():
         first = max(0, -(start // stride))

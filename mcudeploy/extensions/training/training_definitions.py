@@ -11,6 +11,7 @@ from onnx import FunctionProto
 from mcudeploy.extensions.training import training_functions as names
 from mcudeploy.frontend.onnx.protos import function_of
 
+# The parts of function bodies. A part computes values by name, which later parts of a body read.
 _SPLIT = "rate, samples = Split (optimizer)"
 _ZERO = "zero = Constant <value_float = 0.0> ()"
 _ONE = "one = Constant <value_float = 1.0> ()"

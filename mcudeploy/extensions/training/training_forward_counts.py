@@ -27,16 +27,14 @@ def forward_counts(fields: Mapping[str, Any]) -> CountsOf:
 
     def counts(rows: Interval) -> Counts:
         runs_of_rows = 1 if joined else len(rows)
-        groups = {1: len(border)}
-        for pixels, count in _pixel_groups(inner * len(rows) // runs_of_rows).items():
-            groups[pixels] = groups.get(pixels, 0) + count
+        inside = _pixel_groups(inner * len(rows) // runs_of_rows)
+        groups = {**inside, 1: inside[1] + len(border)}
         sizes: Counts = {
             "calls": 1,
             "rows": runs_of_rows,
             "columns": runs_of_rows * (len(border) + int(inner > 0)),
         }
         sizes |= scaled(_blocks_of_pixels(groups, channels), runs_of_rows)
-        inside = _pixel_groups(inner * len(rows) // runs_of_rows)
         parts = [_products(_values(fields, full), inside, channels)]
         parts += [_products(_values(fields, taps), {1: 1}, channels) for taps in border]
         return sizes | scaled(merged(*parts), 1 if joined else int(windows.rows(rows).sum()))
@@ -45,7 +43,7 @@ def forward_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def gathered_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Counts of conv2d_f32_trained_gathered: four windows are gathered, across rows, and multiplied."""
+    """Counts of conv2d_f32_trained_gathered, which gathers four windows, across rows, and multiplies them."""
     windows = Windows(fields)
     channels, depth = fields["dims.output_channels"], fields["patch_values"]
     of_one_group = {**fields, "groups": 1, "group_inputs": fields["dims.input_channels"]}
@@ -60,12 +58,12 @@ def gathered_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _pixel_groups(count: int) -> dict[int, int]:
-    """The numbers of pairs and of single pixels among `count` pixels."""
+    """The number of groups of 2 pixels and of 1 pixel, by size, that `count` pixels form."""
     return {2: count // 2, 1: count % 2}
 
 
 def _blocks_of_pixels(groups: Mapping[int, int], channels: int) -> Counts:
-    """Counts of groups of pixels by output channels, four at a time and the last ones singly."""
+    """Counts of groups of pixels by output channels: four channels at a time, then the last ones singly."""
     blocks, single = divmod(channels, _LINES)
     pixels = sum(size * count for size, count in groups.items())
     return {
@@ -76,11 +74,14 @@ def _blocks_of_pixels(groups: Mapping[int, int], channels: int) -> Counts:
 
 
 def _products(runs: tuple[int, int], groups: Mapping[int, int], channels: int) -> Counts:
-    """Counts of one row of taps, `runs` of some values, of these groups of pixels by all output channels."""
+    """Counts of the products of one row of taps for these groups of pixels and all output channels.
+
+    `runs`: the number of contiguous runs in the row of taps, and of values in each.
+    """
     number, values = runs
     blocks, single = divmod(channels, _LINES)
-    alone = number * single * sum(size * count for size, count in groups.items())
-    result: Counts = {"single_runs": alone, "single_products": alone * values}
+    single_runs = number * single * sum(size * count for size, count in groups.items())
+    result: Counts = {"single_runs": single_runs, "single_products": single_runs * values}
     for size, count in groups.items():
         times = number * count * blocks
         result |= {
@@ -92,6 +93,6 @@ def _products(runs: tuple[int, int], groups: Mapping[int, int], channels: int) -
 
 
 def _values(fields: Mapping[str, Any], taps: int) -> tuple[int, int]:
-    """The runs of contiguous values that a row of taps is, and the values in each."""
+    """The number of contiguous runs in a row of taps, and of values in each."""
     values = fields["dims.input_channels"]
     return (1, taps * values) if fields["window.dilation_cols"] == 1 else (taps, values)

@@ -1,4 +1,4 @@
-"""The operators of a training step: their names, and the parameters of a file that has them."""
+"""The names of the operators of a training step in ONNX files, and the parameters in such files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from mcudeploy.frontend.onnx.states import Kept
 
 TRAINING_DOMAIN = "mcudeploy.training"
 OPSET = 17
-"""The version of ONNX's operators that the functions use."""
+"""The version of ONNX's operators in the definitions of the training operators."""
 
 PARAMETER = "Parameter"
 """A parameter before this run, and its initial value -> the parameter. perm: the order of stored axes."""
@@ -37,11 +37,11 @@ PARAMETER_STEP = "ParameterStep"
 parameter - rate * (sum / batch + weight_decay * parameter), else the parameter.
 """
 CLIPPED_STEP = "ClippedStep"
-"""As PARAMETER_STEP, with a factor of the sum as the fourth input."""
+"""As PARAMETER_STEP; the fourth input is a factor of the mean gradient."""
 SQUARE_SUM = "SquareSum"
 """x -> [the sum of the squares of its elements]."""
 NEXT_SAMPLE = "NextSample"
-"""The optimizer, [rate, earlier samples in the batch] -> that of the next sample."""
+"""The optimizer, [rate, number of earlier samples in the batch] -> the optimizer of the next sample."""
 CLIP_GRADIENT = "ClipGradient"
 """Gradient, clipped values -> the gradient where low < value < high, else 0."""
 CLIP_MASK = "ClipMask"
@@ -52,7 +52,7 @@ MASKED_GRADIENT = "MaskedGradient"
 MAX_POOL_TAPS = "MaxPoolTaps"
 """x -> the index in x of the first largest value of each window."""
 MAX_POOL_GRADIENT = "MaxPoolGradient"
-"""Gradient of a maximum over windows, MAX_POOL_TAPS -> gradient of its input, of these sizes."""
+"""Gradient of a maximum over windows, MAX_POOL_TAPS -> gradient of its input, whose shape is `sizes`."""
 AVERAGE_POOL_GRADIENT = "AveragePoolGradient"
 """Gradient of a mean over windows -> gradient of its input: the sum over the windows, times factor."""
 
@@ -67,11 +67,11 @@ else times middle_0 + middle_1 * v + middle_2 * v^2.
 SLOPED_GRADIENT = "SlopedGradient"
 """Gradient, mask, slopes -> the gradient where the mask is true, else the gradient times the slope."""
 SWISH, GELU = "Swish", "Gelu"
-"""Operators of later versions of ONNX; alpha is the parameter of Swish."""
+"""x -> the function. Later versions of ONNX have them as operators; only Swish has the parameter alpha."""
 SWISH_GRADIENT = "SwishGradient"
 """Gradient, x -> the gradient times the slope of Swish at x."""
 GELU_GRADIENT, ERF_GRADIENT, SOFTPLUS_GRADIENT = "GeluGradient", "ErfGradient", "SoftplusGradient"
-"""The same of Gelu, Erf, and Softplus."""
+"""Gradient, x -> the gradient times the slope of the function at x."""
 
 _CONVOLUTIONS = (TRAINED_CONV, BIASED_CONV)
 _CLIPS = (CLIP_GRADIENT, CLIP_MASK, MASKED_GRADIENT)
@@ -101,8 +101,9 @@ def parameters_of(proto: ModelProto) -> tuple[Kept, ...]:
 
 
 def hide_training(proto: ModelProto) -> tuple[Kept, ...]:
-    """Return the parameters of a training step, and remove from the model, in place, what the reader does not
-    know: the definitions of its operators, and the outputs that are the parameters after a run.
+    """Return the parameters of a training step, and make its model readable, in place.
+
+    Removes the definitions of its operators, and the outputs that are parameters after a run.
     """
     parameters = parameters_of(proto)
     if not parameters:

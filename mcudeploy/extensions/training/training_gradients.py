@@ -1,4 +1,4 @@
-"""Gradients of pools, resizes and functions of one value in training steps, and the images that they read."""
+"""Lowering of the gradients of pools, resizes and scalar functions, and of the images that they read."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ from mcudeploy.ops.pool.pool import AveragePool, MaxPool
 
 
 def image_tensor(builder: Builder, name: str) -> str:
-    """The tensor of an image, channels last.
+    """The float32 tensor of an image, channels last.
 
-    An int8 image becomes float32 for this reader alone, so that nothing keeps a float32 copy of it.
+    An int8 image is converted for this reader alone, so that no float32 copy of it stays in memory.
     """
     value = builder.converted(name)
     return builder.arranged(value.tensor, image_positions(value.index))
@@ -76,7 +76,7 @@ def define_image(
 
 
 def max_pool_taps(builder: Builder, node: Node) -> None:
-    """MaxPoolTaps of an image, as numbers of taps, which no reference stores."""
+    """MaxPoolTaps of an image, as tap numbers. The reference has indices, so nothing compares them."""
     source = image_tensor(builder, node.inputs[0])
     rows, cols, channels = stated_shape(builder, node.output)
     op = MaxPoolTaps(_max_pool(node, (rows, cols)))
@@ -86,7 +86,7 @@ def max_pool_taps(builder: Builder, node: Node) -> None:
 
 
 def max_pool_gradient(builder: Builder, node: Node) -> None:
-    """MaxPoolGradient, by the numbers of a MaxPoolTaps."""
+    """MaxPoolGradient, by the tap numbers of a MaxPoolTaps."""
     producer = builder.producers.get(node.inputs[1])
     if producer is None or producer.op != functions.MAX_POOL_TAPS:
         raise Unsupported("its indices are not those of MaxPoolTaps")
@@ -104,8 +104,8 @@ def average_pool_gradient(builder: Builder, node: Node) -> None:
         raise Unsupported("its windows are not those of an image")
     gradient = image_tensor(builder, node.inputs[0])
     rows, cols, _ = builder.shape_of(gradient)
-    like = _max_pool(node, (rows, cols), (weights[2], weights[3]))
-    pool = AveragePool(like.kernel_shape, like.stride, like.dilation, like.pads, like.out_size, False)
+    it = _max_pool(node, (rows, cols), (weights[2], weights[3]))
+    pool = AveragePool(it.kernel_shape, it.stride, it.dilation, it.pads, it.out_size, False)
     shape = stated_shape(builder, node.output)
     op = AveragePoolGradient(pool, shape, node.number("factor", 1.0))
     define_image(builder, node, op, (gradient,))
@@ -122,19 +122,20 @@ def resize_gradient(builder: Builder, node: Node) -> None:
 
 
 def _samples(shares: NDArray[Any]) -> ResizeSamples:
-    """The samples of an axis, from the shares that each of its results has of the input's positions."""
+    """The samples of an axis from `shares` [results, positions]: the share of each position in each result.
+    """
     first, fractions = [], []
     for row in np.asarray(shares, np.float32):
         places = np.flatnonzero(row)
         if places.size not in (1, 2) or places[-1] - places[0] > 1:
-            raise Unsupported("a result has shares of other values than two neighbours")
+            raise Unsupported("a result is not a mean of two neighbours")
         first.append(int(places[0]))
         fractions.append(float(row[places[1]]) if places.size == 2 else 0.0)
     return ResizeSamples(tuple(first), tuple(fractions))
 
 
 def _max_pool(node: Node, out_size: tuple[int, int], kernel: tuple[int, ...] | None = None) -> MaxPool:
-    """The windows of a node with these numbers of results."""
+    """The MaxPool with a node's windows; `kernel` replaces the attribute kernel_shape."""
     windows = [
         kernel or node.integers("kernel_shape") or (),
         node.integers("strides") or (1, 1),

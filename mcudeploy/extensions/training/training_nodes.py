@@ -1,4 +1,4 @@
-"""Operators of a training step: parameters, which are states, their convolutions, gradients and updates."""
+"""Lowering of the operators of a training step: parameters (states), convolutions, gradients and updates."""
 
 from __future__ import annotations
 
@@ -7,15 +7,6 @@ from math import inf
 import numpy as np
 
 from mcudeploy.extensions.training import training_functions as functions
-from mcudeploy.extensions.training.training import (
-    ClipGradient,
-    ClipMask,
-    Conv2dInputGradient,
-    MaskedGradient,
-    TrainedConv2d,
-    mask_bytes,
-    parameter_axes,
-)
 from mcudeploy.extensions.training.training_gradients import (
     average_pool_gradient,
     define_image,
@@ -29,6 +20,15 @@ from mcudeploy.extensions.training.training_gradients import (
     smooth_gradient,
     stated_shape,
     stored_image,
+)
+from mcudeploy.extensions.training.training_operators import (
+    ClipGradient,
+    ClipMask,
+    Conv2dInputGradient,
+    MaskedGradient,
+    TrainedConv2d,
+    mask_bytes,
+    parameter_axes,
 )
 from mcudeploy.extensions.training.training_optimizer import NextSample, ParameterStep, SquareSum
 from mcudeploy.extensions.training.training_quantized import BiasedConv2d
@@ -52,15 +52,15 @@ from mcudeploy.ops.conv.conv import Conv2d
 
 
 def parameter(builder: Builder, node: Node) -> None:
-    """Parameter: the state itself, stored in the order `perm` of its axes."""
+    """Parameter: a state, whose axes are stored in the order `perm`."""
     name = node.inputs[0]
     info = builder.model.infos.get(name)
     perm = node.integers("perm")
     if info is None or info.shape is None or perm is None or sorted(perm) != list(range(len(info.shape))):
         raise Unsupported("its shape is not known, or perm does not fit it")
-    stored = positions(info.shape).transpose(perm).reshape(-1)
-    index = np.argsort(stored).astype(np.int32).reshape(info.shape)
-    state = state_input(builder, name, (1, 1, stored.size), None, index)
+    stored_order = positions(info.shape).transpose(perm).reshape(-1)
+    index = np.argsort(stored_order).astype(np.int32).reshape(info.shape)
+    state = state_input(builder, name, (1, 1, stored_order.size), None, index)
     if state is None:
         raise Unsupported("no update replaces it")
     builder.values[node.output] = OnnxValue(state, index, real=True)
@@ -109,9 +109,9 @@ def input_gradient(builder: Builder, node: Node) -> None:
 
 
 def _int8_weights(constant: Constant, axes: tuple[int, ...]) -> dict[str, ConstantArray] | None:
-    """Weights [K, ...] in the order `axes`, and their scales [K].
+    """Weights [K, ...], transposed by `axes`, and their scales [K].
 
-    None if they are not int8 of zero point 0, with one scale for each output channel.
+    None unless they are int8 with the zero point 0 and one scale for each output channel.
     """
     stored = constant.quantized
     if stored is None or np.any(stored.zero_point) or not stored.signed or stored.bits != 8:
@@ -124,7 +124,7 @@ def _int8_weights(constant: Constant, axes: tuple[int, ...]) -> dict[str, Consta
 
 
 def _gradient_weights(conv: Conv2d, constant: Constant, channels: int) -> dict[str, ConstantArray]:
-    """Constant weights of an input gradient; dense ones are int8, with scales, if the file has them so."""
+    """Constant weights of an input gradient. Dense int8 weights of the file stay int8, with their scales."""
     depthwise = conv.groups == channels
     axes = parameter_axes(conv) if depthwise else (0, 2, 3, 1)
     stored = _int8_weights(constant, axes) if conv.groups == 1 else None
@@ -245,7 +245,7 @@ _Update = Conv2dWeightUpdate | Conv2dGradientSum | BiasUpdate | BiasGradientSum 
 
 
 def _updated(builder: Builder, node: Node, op: _Update, inputs: tuple[str, ...]) -> None:
-    """Emit the update of the node's first input, a parameter, which takes over its memory."""
+    """Emit the update of a state, the node's first input. Its result takes over the memory of the state."""
     state_value = builder.real(node.inputs[0])
     shape = builder.shape_of(state_value.tensor)
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
@@ -254,7 +254,7 @@ def _updated(builder: Builder, node: Node, op: _Update, inputs: tuple[str, ...])
 
 
 def _updated_conv(builder: Builder, node: Node) -> Conv2d:
-    """The convolution whose weights a node updates, or sums gradients of."""
+    """The convolution whose weights a node updates, or whose weight gradients it sums."""
     weights = builder.real(node.inputs[0])
     conv = _conv(node, weights.shape)
     _require_order(conv, weights)
@@ -262,7 +262,8 @@ def _updated_conv(builder: Builder, node: Node) -> Conv2d:
 
 
 def _operands(builder: Builder, node: Node) -> tuple[str, ...]:
-    """Tensors of an update by a gradient: gradient, input of a convolution, parameter, optimizer."""
+    """Tensors of an update by a gradient: gradient, input of a convolution if there is one, state, optimizer.
+    """
     state, *images, optimizer = node.inputs
     return (
         *(image_tensor(builder, name) for name in reversed(images)),
@@ -277,14 +278,12 @@ def _conv(node: Node, weights: tuple[int, ...], clip: tuple[float, float] = (-in
     if len(weights) != 4 or len(pads) != 4:
         raise Unsupported("its weights or pads are not those of an image")
     stride, dilation = (node.integers(name) or (1, 1) for name in ("strides", "dilations"))
-    (rows, cols), (row_taps, col_taps) = stride, dilation
-    top, left, bottom, right = pads
     return Conv2d(
         weights[0],
         (weights[2], weights[3]),
-        (rows, cols),
-        (row_taps, col_taps),
-        (top, left, bottom, right),
+        (stride[0], stride[1]),
+        (dilation[0], dilation[1]),
+        (pads[0], pads[1], pads[2], pads[3]),
         groups,
         *clip,
     )
@@ -299,7 +298,7 @@ def _bound(node: Node, name: str, default: float) -> float:
 
 
 def _require_order(conv: Conv2d, weights: OnnxValue) -> None:
-    """Raise Unsupported for a parameter that is not stored as the kernels read it."""
-    stored = positions((weights.index.size,))
-    if not np.array_equal(weights.index.transpose(parameter_axes(conv)).reshape(-1), stored):
-        raise Unsupported("its weights are a parameter of another perm")
+    """Raise Unsupported for weights that are not stored in the order in which the kernels read them."""
+    read_order = positions((weights.index.size,))
+    if not np.array_equal(weights.index.transpose(parameter_axes(conv)).reshape(-1), read_order):
+        raise Unsupported(f"its weights are a Parameter whose perm is not {list(parameter_axes(conv))}")

@@ -1,11 +1,11 @@
-"""The end of a training step: steps of parameters, the norm of gradients, and the optimizer's state."""
+"""Operators at the end of a training step: steps of parameters, the norm of gradients, the optimizer."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.extensions.training.training import require_floats
+from mcudeploy.extensions.training.training_operators import require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Access, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
@@ -13,10 +13,10 @@ from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
 ONCE = "once"
 """An axis of one value."""
 AWAITED: Access = (TableIndex(ONCE, (0,), (0,)),) * 3
-"""An operand that is not read, but computed before the last step."""
+"""The access of an operand that is not read; it only has to be computed before the last step."""
 _OPTIMIZER_SHAPE = (1, 1, 2)
 OPTIMIZER: Access = (Index(), Index(), TableIndex(ONCE, (0,), (2,)))
-"""The operand that has the learning rate, and the number of earlier samples in the batch."""
+"""The access of the optimizer: the learning rate, and the number of earlier samples in the batch."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class ParameterStep(PlainOperator):
     parameter - rate * (sum / batch + weight_decay * parameter).
 
     Inputs: the parameter, the sum of its gradients (1, 1, N), the optimizer, if `clipped` a factor of the sum
-    (1, 1, 1), and further ones as those of Conv2dWeightUpdate.
+    (1, 1, 1), and further inputs that are not read, as in Conv2dWeightUpdate.
     """
 
     kind: ClassVar[str] = "ParameterStep"
@@ -82,7 +82,7 @@ class NextSample(PlainOperator):
     """The optimizer (1, 1, 2), in place, for the next sample: the learning rate, and the number of earlier
     samples in the batch, which starts again after `batch` samples.
 
-    Further inputs as those of Conv2dWeightUpdate.
+    Further inputs are not read, as in Conv2dWeightUpdate.
     """
 
     kind: ClassVar[str] = "NextSample"

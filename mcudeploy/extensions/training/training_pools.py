@@ -1,12 +1,12 @@
-"""Gradients of pools in training steps, and what they keep of the forward part."""
+"""Operators of a training step: gradients of pools, and the tap numbers that they need."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.extensions.training.training import reaching, require_floats
 from mcudeploy.extensions.training.training_counts import pool_gradient_counts
+from mcudeploy.extensions.training.training_operators import reaching, require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, OFFSET_BYTES, reduced_axis, spatial_axes, within
@@ -22,8 +22,7 @@ MOST_TAPS = 256
 class MaxPoolTaps(PlainOperator):
     """The tap, numbered in row-major order, of the first largest x in each window of `pool`, float32 -> int8.
 
-    Its gradient needs no more: a byte for each result, while x has four for each of its values. A number is
-    stored as uint8.
+    The gradient needs only this byte for each result, not the four bytes of each x. The byte is a uint8.
     """
 
     kind: ClassVar[str] = "MaxPoolTaps"
@@ -49,7 +48,7 @@ class MaxPoolTaps(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class MaxPoolGradient(PlainOperator):
-    """The gradient of the input (H, W, C) of `pool` from that of its output and its MaxPoolTaps.
+    """The gradient of the input (H, W, C) of `pool` from the gradient of its output and its MaxPoolTaps.
 
     A value of the output's gradient goes to the tap that was the largest. Both inputs are (OH, OW, C).
     """
@@ -80,8 +79,8 @@ class MaxPoolGradient(PlainOperator):
 class AveragePoolGradient(PlainOperator):
     """The gradient of the input (H, W, C) of `pool` from that of its output (OH, OW, C), times `factor`.
 
-    The factor is that of a mean whose windows all count as many values; otherwise it is 1, and the gradient
-    of the output is multiplied with the factor of each window before.
+    `factor` is 1 / n if every window counts n values. Otherwise it is 1, and an operator before this one
+    multiplies the output's gradient by the factor of each window.
     """
 
     kind: ClassVar[str] = "AveragePoolGradient"
@@ -117,7 +116,7 @@ class AveragePoolGradient(PlainOperator):
 def _gradient_loops(
     pool: MaxPool | AveragePool, input_shape: tuple[int, int, int], inputs: tuple[Shape, ...]
 ) -> LoopNest:
-    """The loops over input values and the windows that reach them; all inputs have the output's shape."""
+    """The loops over input values and the windows that reach them; `inputs` have the shape of the output."""
     output = pool.loops((input_shape,)).output_shape()
     for shape in inputs:
         if shape != output:

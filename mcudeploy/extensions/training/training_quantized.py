@@ -1,4 +1,4 @@
-"""Convolutions of int8 models in a training step: frozen int8 weights, and a bias that training changes."""
+"""The operator of int8 models in a training step: a convolution by frozen int8 weights and a trained bias."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class BiasedConv2d(PlainOperator):
             "act.min": low,
             "act.max": high,
         }
-        offsets = conv.kernel_shape[0] * OFFSET_BYTES
+        scratch = conv.kernel_shape[0] * OFFSET_BYTES
         if conv.groups == channels > 1:
             fields["multiplier"] = conv.out_channels // channels
             arrays: dict[str, ParamValue] = {
@@ -72,11 +72,11 @@ class BiasedConv2d(PlainOperator):
                 "weight_scale": scale.astype(np.float32),
             }
             counts = depthwise(fields, eights=False)
-            return KernelCall("dwconv2d_s8_biased", arrays | fields | last, offsets, counts=counts)
+            return KernelCall("dwconv2d_s8_biased", arrays | fields | last, scratch, counts=counts)
         group_inputs = channels // conv.groups
         patch = padded(conv.kernel_shape[0] * conv.kernel_shape[1] * group_inputs, GROUP)
         fields |= group_fields(conv.windowing, inputs[0]) | {"patch_groups": patch // GROUP}
-        bits = scale.astype(np.float32).view(np.int32)  # in place of the multipliers
-        arrays = ConvConstants(weights, zeros, bits).packed_fours(runs=1, groups=conv.groups)
+        scale_bits = scale.astype(np.float32).view(np.int32)  # packed where other kernels have multipliers
+        arrays = ConvConstants(weights, zeros, scale_bits).packed_fours(runs=1, groups=conv.groups)
         counts = conv_counts.deep(fields)
-        return KernelCall("conv2d_s8_biased", arrays | fields | last, offsets + patch, counts=counts)
+        return KernelCall("conv2d_s8_biased", arrays | fields | last, scratch + patch, counts=counts)

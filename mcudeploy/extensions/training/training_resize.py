@@ -1,4 +1,4 @@
-"""Gradients of resizes in training steps."""
+"""The operator of a training step that computes the gradient of a resize."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from mcudeploy.extensions.training.training import require_floats
+from mcudeploy.extensions.training.training_operators import require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
@@ -22,8 +22,8 @@ _MOST_ROWS = 2**16
 class ResizeGradient(PlainOperator):
     """The gradient of the input (H, W, C) of a resize from that of its output, float32.
 
-    Each value is the sum over the results that it is part of, times its share of them. `rows` and `cols` have
-    the samples of the results.
+    Each value is the sum over the results that read it: gradient of the result times the value's share in it.
+    `rows` and `cols` have the samples of the results.
     """
 
     kind: ClassVar[str] = "ResizeGradient"
@@ -34,7 +34,7 @@ class ResizeGradient(PlainOperator):
     input_shape: tuple[int, int, int]
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """An input row reads the output rows that it is part of. Raises ValueError for other shapes."""
+        """Each input row reads the output rows that sample it. Raises ValueError for other shapes."""
         (gradient,) = inputs
         rows, cols, channels = self.input_shape
         if gradient != (len(self.rows.first), len(self.cols.first), channels):
@@ -80,16 +80,16 @@ class ResizeGradient(PlainOperator):
 
 
 def _ends(samples: ResizeSamples) -> list[int]:
-    """The position after the last one of the input that each result reads."""
+    """For each result, the end of the range of input positions that it reads."""
     return [low + 1 + (part > 0) for low, part in zip(samples.first, samples.fraction, strict=True)]
 
 
 def _reading(samples: ResizeSamples, axis: str, size: int) -> TableIndex:
-    """The results to which each position of the input contributes; one if there are none."""
+    """For each input position, the results that read it; the first result if none does."""
     first, end = [], []
     ranges = list(zip(samples.first, _ends(samples), strict=True))
     for at in range(size):
-        results = [place for place, (low, high) in enumerate(ranges) if low <= at < high] or [0]
+        results = [result for result, (low, high) in enumerate(ranges) if low <= at < high] or [0]
         first.append(results[0])
         end.append(results[-1] + 1)
     return TableIndex(axis, tuple(first), tuple(end))

@@ -39,7 +39,7 @@ Array = NDArray[Any]
 PART_BYTES = 2**28
 """Limit of this computer's memory for the parameters and inputs of training steps that run in one part."""
 _COPIES_OF_PARAMETERS = 8
-"""Copies on the device, the host and in the reference, before and after a step, and the initial one."""
+"""Copies on the device, on the host and in the reference, before and after a step, and the initial values."""
 _COPIES_OF_INPUTS = 4
 _FLOAT_BYTES = 4
 
@@ -48,7 +48,7 @@ _FLOAT_BYTES = 4
 class TrainingRequest:
     """The user's choices: the training step, the data, the number of steps, and a file for the trained model.
 
-    Without `steps` every sample is one.
+    Without `steps` there is one step for each sample.
     """
 
     recipe: Recipe
@@ -59,10 +59,10 @@ class TrainingRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrainedRun:
-    """Training steps that ran on a device. `result` is that of all steps, `losses` those before each update.
+    """Training steps that ran on a device: `result` of all steps; `losses`: of each step, before its update.
 
-    `parameters`: those after the last step, by name, as ONNX stores them; `model`: the file with them.
-    `saved`: where it was written.
+    `parameters`: after the last step, by name, as ONNX stores them; `model`: the .onnx file with these.
+    `saved`: the path of the written file.
     """
 
     result: VerifiedRun
@@ -89,11 +89,11 @@ def run_training(
 ) -> TrainedRun:
     """Train on a device, one sample a step, and verify every step.
 
-    Many steps run in parts, each continuing from the parameters that the device has: only outputs, losses and
-    the last parameters stay in this computer's memory. The trained model is saved only if every step is
-    verified. Raises UsageError for data that do not fit the model, OSError if the file of the trained model
-    cannot be written, both before a search, and DivergedError if a loss or a parameter is not finite; then no
-    further part runs.
+    Many steps run in parts, and each part continues from the parameters on the device. This computer's memory
+    keeps only outputs, losses and the last parameters. The trained model is saved only if every step is
+    verified. Before the search, raises UsageError for data that do not fit the model, and OSError if the file
+    of the trained model cannot be written. Raises DivergedError after the first part in which a loss or a
+    parameter is not finite.
     """
     with written_step(path, options, request.recipe) as whole:  # errors come before the search
         data, targets = _open_data(request, whole.graph)
@@ -133,7 +133,7 @@ def run_training(
 
 
 def _steps_at_once(graph: Graph, step: TrainingStep) -> int:
-    """The training steps of one part, at least one."""
+    """The number of training steps of one part, at least one."""
     parameters = sum(origin.elements for origin in step.origins.values()) * (2 if step.sums else 1)
     values = sum(graph.tensors[io.tensor].elements for io in (*graph.inputs, *graph.outputs))
     return max(
@@ -142,9 +142,9 @@ def _steps_at_once(graph: Graph, step: TrainingStep) -> int:
 
 
 def _open_data(request: TrainingRequest, graph: Graph) -> tuple[Dataset, Array | None]:
-    """Open the data of a model, with the target of each sample.
+    """Open the data of a model, and return it with the target of each sample.
 
-    Raises UsageError for the first sample of a step, or a target, that does not fit.
+    Raises UsageError for the first sample or target that does not fit.
     """
     if isinstance(request.data, ArrayData):
         data, source = dataset_of(request.data, graph), "the data"
@@ -166,7 +166,7 @@ def _require_finite(result: VerifiedRun, step: TrainingStep, recipe: Recipe, ste
     named = {step.loss: "the loss"} | {after: before for before, after in step.parameters.items()}
     for number, stored in enumerate(result.measured.device_run.observed.outputs, 1):
         for name, text in named.items():
-            values = stored.get(tensors[name])  # parameters of earlier parts are dropped
+            values = stored.get(tensors[name])  # None for parameters of earlier parts
             if values is not None and not np.isfinite(values).all():
                 value = f"{values[~np.isfinite(values)][0]:g}"
                 raise DivergedError(
@@ -184,9 +184,9 @@ def final_parameters(result: VerifiedRun, step: TrainingStep) -> dict[str, Array
 
 
 def _step_inputs(data: Dataset, graph: Graph, targets: Array | None, steps: range) -> list[NamedArray]:
-    """The inputs of these training steps, and their targets; data with fewer samples start again.
+    """The inputs and targets of these training steps; after the last sample the data repeat.
 
-    Without `targets` they are the inputs.
+    Without `targets` the target of a sample is its input.
     """
     numbers = [step % data.count for step in steps]
     samples = {number: data.sample(number, graph).inputs for number in sorted(set(numbers))}
@@ -200,7 +200,7 @@ def _step_inputs(data: Dataset, graph: Graph, targets: Array | None, steps: rang
 
 
 def _targets(data: Dataset, source: str, graph: Graph, recipe: Recipe) -> Array | None:
-    """The target of each sample, from the labels of `source`; None if they are the inputs.
+    """The target of each sample, from the labels of `source`; None if each input is its own target.
 
     Raises UsageError if there are no labels, or they do not fit the output.
     """
@@ -242,8 +242,8 @@ def _targets(data: Dataset, source: str, graph: Graph, recipe: Recipe) -> Array 
 def continue_run(result: VerifiedRun, target: Target, device: Device, samples: list[Sample]) -> VerifiedRun:
     """Run further samples on a device that runs the firmware of `result`, and verify them.
 
-    Host and device continue from the states that each had after the last sample. The result is that of all
-    samples; of the states that earlier ones left, it has none. Raises DeployError as `observe` does.
+    Host and device each continue from their own states after the last sample. The result has the outputs of
+    all samples, and only the states after the last one. Raises DeployError as `observe` does.
     """
     device_run, verdict = result.measured.device_run, result.verdict
     graph, earlier = device_run.deployment.plan.graph, device_run.observed.outputs

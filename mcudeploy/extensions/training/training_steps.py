@@ -1,4 +1,4 @@
-"""Training steps as files to plan, and the tensors that they recompute instead of keeping them."""
+"""Training steps as files to plan, and the choice of the tensors that they recompute."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mcudeploy.planner.plan_options import Options
 from mcudeploy.planner.planner import find_plans, search_plans
 
 _SHARE = 0.5
-"""Share of the time limit for the choice of the recomputed tensors."""
+"""Share of the time limit in which `smallest_step` chooses the recomputed tensors."""
 
 _SHORTEST_S = 1.0
 """Time limit of the search that makes the plan after Ctrl-C."""
@@ -38,10 +38,10 @@ _SHORTEST_S = 1.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WrittenStep:
-    """A training step in a file of the model's name. `options` plan it; `graph` is the model's, and `adapted`
-    has the factors of lora as well.
+    """A training step in a file with the name of the model. `options`: for the step's plan.
 
-    `recomputed_percent`: how much longer the step takes, unsplit, than one that keeps all tensors.
+    `graph`: of the model; `adapted`: the same with the factors of lora. `recomputed_percent`: how much longer
+    the unsplit step takes than the step that keeps all tensors.
     """
 
     path: Path
@@ -88,61 +88,60 @@ def written_step(
 def smallest_step(
     path: Path, board: Board, options: Options, recipe: Recipe, progress: Progress = SILENT
 ) -> Iterator[WrittenStep]:
-    """Write the training step that suits a board's limits best; short searches choose the tensors to keep.
+    """Write the training step with the least RAM within the latency limit, or with a RAM limit the fastest.
 
-    The latency limit is relative to the unsplit step that keeps all tensors. With a RAM limit, the fastest
-    plan that fits is chosen. Raises what `written_step` raises.
+    Short searches choose the tensors to keep. The latency limit is relative to the unsplit step that keeps
+    all tensors. Raises what `written_step` raises.
     """
     with ExitStack() as folders:
         whole = folders.enter_context(written_step(path, options, recipe))
         trained = recipe.update.trained(convolutions(whole.adapted))
         choices = keep_choices(whole.adapted, trained) if options.split else ()
         written = [whole, *(folders.enter_context(written_step(path, options, recipe, it)) for it in choices)]
-        within = _within(written, board)
-        if len(within) == 1:
-            yield within[0]
+        fast = _fast_enough(written, board)
+        if len(fast) == 1:
+            yield fast[0]
             return
-        share = options.time_limit * _SHARE / len(within)
+        share = options.time_limit * _SHARE / len(fast)
         ranked: list[tuple[tuple[float, float, float], int]] = []
-        for number, one in enumerate(within):
-            progress.stage(f"planning with recomputed tensors, choice {number + 1} of {len(within)}")
+        for number, step in enumerate(fast):
+            progress.stage(f"planning with recomputed tensors, choice {number + 1} of {len(fast)}")
             with suppress(FitError):
-                model = read_model(one.path, one.options, isa=board.isa)
-                plans = find_plans(model, board, replace(one.options, time_limit=share))
-                ranked.append((_rank(plans.choices[0], one), number))
+                model = read_model(step.path, step.options, isa=board.isa)
+                plans = find_plans(model, board, replace(step.options, time_limit=share))
+                ranked.append((_rank(plans.choices[0], step), number))
             if signalled():  # Ctrl-C ends all searches, not only the present one
                 break
-        chosen = within[min(ranked)[1]] if ranked else whole
+        chosen = fast[min(ranked)[1]] if ranked else whole
         left = _SHORTEST_S if signalled() else options.time_limit * (1 - _SHARE)
         yield replace(chosen, options=replace(chosen.options, time_limit=left))
 
 
-def _within(written: list[WrittenStep], board: Board) -> list[WrittenStep]:
-    """Return the steps that keep the latency limit unsplit, each with the limit over its own unsplit plan.
+def _fast_enough(written: list[WrittenStep], board: Board) -> list[WrittenStep]:
+    """Return the steps whose unsplit plan keeps the latency limit; their options state the rest of the limit.
 
-    The first keeps all tensors. With a RAM limit there is no limit of latency.
+    The first step keeps all tensors. With a RAM limit, all steps are fast enough.
     """
     result: list[WrittenStep] = []
     least, most = 0.0, 0.0
-    for one in written:
-        model = read_model(one.path, one.options, isa=board.isa)
-        unsplit = search_plans(model, board, replace(one.options, split=False)).baseline
+    for step in written:
+        model = read_model(step.path, step.options, isa=board.isa)
+        unsplit = search_plans(model, board, replace(step.options, split=False)).baseline
         ticks = unsplit.estimate.latency_ticks
         if not result:
-            least, most = ticks, ticks * (1 + one.options.overhead_limit / 100)
+            least, most = ticks, ticks * (1 + step.options.overhead_limit / 100)
         percent = 100 * (ticks / least - 1)
-        if one.options.ram_limit is not None:
-            result.append(replace(one, recomputed_percent=percent))
+        if step.options.ram_limit is not None:
+            result.append(replace(step, recomputed_percent=percent))
         elif ticks <= most:
-            options = replace(one.options, max_overhead=100 * (most / ticks - 1))
-            result.append(replace(one, options=options, recomputed_percent=percent))
+            options = replace(step.options, max_overhead=100 * (most / ticks - 1))
+            result.append(replace(step, options=options, recomputed_percent=percent))
     return result
 
 
 def _rank(plan: Plan, written: WrittenStep) -> tuple[float, float, float]:
-    """Return the latency if the core waits for a slow memory, else 0; the arena in bytes; the latency.
-
-    With a RAM limit, which the plan keeps, the latency comes before the arena.
+    """Return a key that is least for the best plan: the latency if the core waits for a slow memory, else 0;
+    then the arena in bytes and the latency, or with a RAM limit the latency and the arena.
     """
     arena_bytes, ticks = plan.layout.arena_bytes, plan.estimate.latency_ticks
     waiting = ticks if plan.estimate.exposed_ticks else 0.0
@@ -171,10 +170,7 @@ def _require_plain(options: Options) -> None:
 
 
 def _require_separate_constants(model: OnnxModel, graph: Graph, trained: Trained) -> None:
-    """Raise ModelError that names both operators if two trained ones share weights or a bias of the file.
-
-    `graph` is that of `model`.
-    """
+    """Raise ModelError if two trained operators of `graph` share weights or a bias of `model`, its file."""
     sources = _constants_of_nodes(model)
     constants = {
         operator: _trained_constants(operator, trained, model, sources)
@@ -197,33 +193,33 @@ def _require_separate_constants(model: OnnxModel, graph: Graph, trained: Trained
 def _trained_constants(
     operator: Operator, trained: Trained, model: OnnxModel, sources: dict[str, set[str]]
 ) -> set[str]:
-    """The names of an operator's constants that become trained parameters; without weights only vectors."""
+    """The names of an operator's constants that become parameters: weights and bias, or the bias alone."""
     names: set[str] = set().union(*(sources.get(label, ()) for label in operator.onnx_nodes))
     if operator.name in trained.weights:
         return names
     shapes = {name: _shape(model, name) for name in names}
-    return {name for name, shape in shapes.items() if max(shape) == prod(shape)}
+    return {name for name, shape in shapes.items() if max(shape) == prod(shape)}  # a bias is a vector
 
 
 def _constants_of_nodes(model: OnnxModel) -> dict[str, set[str]]:
-    """The names of the float constants that each node reads, by label, directly or through nodes without
-    other inputs. Scalars, as bounds of clips, and values of a BatchNormalization are not parameters.
+    """The names of the float constants that each node reads, by label, directly or through nodes that read
+    constants alone. Scalars, as bounds of clips, and values of a BatchNormalization are not parameters.
     """
-    reached = {name: _own_source(model, name) for name in model.constants}
+    sources = {name: _parameter_source(model, name) for name in model.constants}
     by_label: dict[str, set[str]] = {}
     for node in model.nodes:
-        names: set[str] = set().union(*(reached.get(name, set()) for name in node.inputs))
+        names: set[str] = set().union(*(sources.get(name, set()) for name in node.inputs))
         if not any(node.inputs):
-            reached |= {name: _own_source(model, name) for name in node.outputs}
-        elif all(name in reached for name in node.inputs if name):
-            reached |= dict.fromkeys(node.outputs, names)
+            sources |= {name: _parameter_source(model, name) for name in node.outputs}
+        elif all(name in sources for name in node.inputs if name):
+            sources |= dict.fromkeys(node.outputs, names)
         elif node.op != "BatchNormalization":
             by_label.setdefault(node.label, set()).update(names)
     return by_label
 
 
-def _own_source(model: OnnxModel, name: str) -> set[str]:
-    """The constant itself, if it may be a parameter."""
+def _parameter_source(model: OnnxModel, name: str) -> set[str]:
+    """The name itself if this constant may be a parameter: floats, more than one; else nothing."""
     constant, info = model.constants.get(name), model.infos.get(name)
     dtype = constant.value.dtype.name if constant else info.dtype if info else ""
     return {name} if dtype.startswith("float") and prod(_shape(model, name)) > 1 else set()

@@ -1,4 +1,4 @@
-"""Gradients of functions of one value in training steps."""
+"""Operators of a training step: gradients of functions of one value."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import ClassVar, Literal
 
 import numpy as np
 
-from mcudeploy.extensions.training.training import MaskedGradient, require_floats
+from mcudeploy.extensions.training.training_operators import MaskedGradient, require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 
 SmoothFunction = Literal["swish", "gelu", "erf", "softplus"]
-_NUMBERS: tuple[SmoothFunction, ...] = ("swish", "gelu", "erf", "softplus")
+_SMOOTH_FUNCTIONS: tuple[SmoothFunction, ...] = ("swish", "gelu", "erf", "softplus")
 """In the order of MCUD_SLOPE_* of the kernel."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slope:
-    """The slope of a function by a value v, which is its argument, or its result if `of_result`.
+    """The slope of a function by a value v: the result of the function if `of_result`, else its argument.
 
-    lower[0] + lower[1] * v where v <= low, else `upper` where v >= high, and else middle[0] + middle[1] * v +
-    middle[2] * v^2.
+    The slope is lower[0] + lower[1] * v where v <= low, else `upper` where v >= high, and else
+    middle[0] + middle[1] * v + middle[2] * v^2.
     """
 
     low: float = -inf
@@ -35,7 +35,7 @@ class Slope:
 
     @property
     def numbers(self) -> dict[str, float]:
-        """All numbers by name, as the kernel and the ONNX function call them."""
+        """All numbers, by their names in the kernel and in the ONNX function."""
         return {
             "low": self.low,
             "high": self.high,
@@ -49,7 +49,7 @@ class Slope:
 
     @classmethod
     def of_numbers(cls, numbers: dict[str, float]) -> Slope:
-        """Return the slope with these numbers, as `numbers` names them."""
+        """Return the slope with these `numbers`."""
         return cls(
             numbers["low"],
             numbers["high"],
@@ -61,7 +61,7 @@ class Slope:
 
 @dataclass(frozen=True, slots=True)
 class PiecewiseGradient(PlainOperator):
-    """The first input, a gradient, times the slope at the second, the values that the slope depends on."""
+    """The first input, a gradient, times the slope by the second input, the values v of `Slope`."""
 
     kind: ClassVar[str] = "PiecewiseGradient"
     named: ClassVar[str] = "unary_gradient"
@@ -103,7 +103,7 @@ class SmoothGradient(PlainOperator):
         require_floats(*inputs, output)
         fields: dict[str, ParamValue] = {
             "row_elements": output.shape[1] * output.shape[2],
-            "function": _NUMBERS.index(self.function),
+            "function": _SMOOTH_FUNCTIONS.index(self.function),
             "alpha": self.alpha,
         }
         return KernelCall("smooth_f32_gradient", fields)
@@ -111,9 +111,9 @@ class SmoothGradient(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class SlopedGradient(PlainOperator):
-    """The first input, a gradient (H, W, C), where the second, the ClipMask of its tensor, is 1.
+    """The first input, a gradient (H, W, C), where the second input, a ClipMask, is 1.
 
-    Else it is the gradient times constants["slopes"], float32 [C].
+    Elsewhere the gradient times constants["slopes"], float32 [C].
     """
 
     kind: ClassVar[str] = "SlopedGradient"

@@ -1,4 +1,4 @@
-"""Updates of weights and biases in a training step, in place, and sums of their gradients."""
+"""Operators of a training step that change states in place: weights, biases, and sums of their gradients."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from math import prod
 from typing import ClassVar
 
-from mcudeploy.extensions.training.training import (
+from mcudeploy.extensions.training.training_counts import bias_update_counts, update_counts
+from mcudeploy.extensions.training.training_operators import (
     kernel_family,
     multiplier_field,
     require_floats,
     require_parameters,
     weight_index,
 )
-from mcudeploy.extensions.training.training_counts import bias_update_counts, update_counts
 from mcudeploy.extensions.training.training_optimizer import AWAITED, ONCE, OPTIMIZER, require_optimizer
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
@@ -31,8 +31,8 @@ from mcudeploy.ops.common import OFFSET_BYTES, reduced_axis
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.windows import window_fields
 
-_HELD = 2
-"""The operand of a weight update that it overwrites."""
+_STATE = 2
+"""The operand that a weight update overwrites: the weights, or a sum of gradients."""
 _VECTOR: Access = (Index(), Index(), Index.of(k=1))
 """A vector with an element for each value of axis "k"."""
 
@@ -41,14 +41,14 @@ _VECTOR: Access = (Index(), Index(), Index.of(k=1))
 class Conv2dWeightUpdate(PlainOperator):
     """Weights of `conv`, in place: weights - rate * (gradient + weight_decay * weights), float32.
 
-    Inputs: the gradient (OH, OW, K) of the convolution's output; its input (H, W, C); the weights, stored as
-    TrainedConv2d does; the optimizer (1, 1, 2), as NextSample has it. Further inputs are not read: they are
-    computed from the weights, so they come before these change.
+    Inputs: the gradient (OH, OW, K) of the convolution's output; its input (H, W, C); the weights in the
+    stored order of TrainedConv2d; the optimizer (1, 1, 2) of NextSample. Further inputs are not read: they
+    depend on the old weights, so they must be computed before the weights change.
     """
 
     kind: ClassVar[str] = "Conv2dWeightUpdate"
     named: ClassVar[str] = "weight_update"
-    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
+    overwritten: ClassVar[tuple[int, ...]] = (_STATE,)
 
     conv: Conv2d
     weight_decay: float
@@ -65,9 +65,9 @@ class Conv2dWeightUpdate(PlainOperator):
         return KernelCall(f"{kernel_family(self.conv)}_update", fields, scratch, counts=update_counts(fields))
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> Conv2dWeightUpdateByRows | None:
-        """The operator with the same bits that reads its inputs in blocks of rows.
+        """The operator with the same results that reads its inputs in blocks of rows.
 
-        None if there are no rows to cut, or if the sums need more memory than the tensors that it avoids.
+        None if there are no rows to cut, or if its sums need more memory than both whole inputs.
         """
         gradient, x, *_ = inputs
         sums = self.conv.out_channels * prod(self.conv.kernel_shape) * x[2] // self.conv.groups
@@ -78,17 +78,17 @@ class Conv2dWeightUpdate(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class Conv2dWeightUpdateByRows(PlainOperator):
-    """A Conv2dWeightUpdate whose steps add the products of a block of rows of the gradient to sums."""
+    """A Conv2dWeightUpdate in steps: each adds the products of a block of rows of the gradient to sums."""
 
     kind: ClassVar[str] = "Conv2dWeightUpdateByRows"
     accumulates: ClassVar[bool] = True
-    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
+    overwritten: ClassVar[tuple[int, ...]] = (_STATE,)
 
     conv: Conv2d
     weight_decay: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """The weights are read by the last step. Raises ValueError for other shapes."""
+        """Only the last step reads the weights. Raises ValueError for other shapes."""
         return _weight_loops(self.conv, inputs, _at_last(inputs[0][0]))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -105,20 +105,20 @@ class Conv2dGradientSum(PlainOperator):
     """A sum of weight gradients of `conv`, in place: sum + gradient, float32; at the first sample of a batch
     momentum * sum + gradient.
 
-    Inputs as those of Conv2dWeightUpdate, with the sum in place of the weights. Each step adds the products
-    of a block of rows of the gradient to the sum itself, so nothing else may read it.
+    Inputs as in Conv2dWeightUpdate, with the sum in place of the weights. Each step adds the products of a
+    block of rows of the gradient to the sum itself, so no other operator may read the sum.
     """
 
     kind: ClassVar[str] = "Conv2dGradientSum"
     accumulates: ClassVar[bool] = True
-    overwritten: ClassVar[tuple[int, ...]] = (_HELD,)
+    overwritten: ClassVar[tuple[int, ...]] = (_STATE,)
 
     conv: Conv2d
     momentum: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """Every step reads the sum. Raises ValueError for other shapes."""
-        if len(inputs) != _HELD + 2:
+        if len(inputs) != _STATE + 2:
             raise ValueError("another operator reads the sum")
         return _weight_loops(self.conv, inputs, Index())
 
@@ -135,8 +135,9 @@ class Conv2dGradientSum(PlainOperator):
 class BiasUpdate(PlainOperator):
     """A bias (1, 1, K), in place: bias - rate * (gradient + weight_decay * bias), float32.
 
-    Its gradient is the sum of a gradient (H, W, K) over its pixels. Inputs: that gradient, the bias, the
-    optimizer, and further ones as those of Conv2dWeightUpdate. Each step adds a block of rows to sums.
+    Its gradient is the sum over pixels of the output's gradient (H, W, K). Inputs: the output's gradient, the
+    bias, the optimizer, and inputs that are not read, as in Conv2dWeightUpdate. Each step adds a block of
+    rows to sums.
     """
 
     kind: ClassVar[str] = "BiasUpdate"
@@ -161,10 +162,10 @@ class BiasUpdate(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class BiasGradientSum(PlainOperator):
-    """A sum of bias gradients (1, 1, K), in place: sum + gradient, at the first sample of a batch
+    """A sum of bias gradients (1, 1, K), in place: sum + gradient; at the first sample of a batch
     momentum * sum + gradient.
 
-    Inputs as those of BiasUpdate, with the sum in place of the bias; nothing else may read it.
+    Inputs as in BiasUpdate, with the sum in place of the bias; no other operator may read the sum.
     """
 
     kind: ClassVar[str] = "BiasGradientSum"
@@ -186,8 +187,8 @@ class BiasGradientSum(PlainOperator):
         return KernelCall("bias_f32_update", fields, counts=bias_update_counts(fields, inputs[0].shape[0]))
 
 
-def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
-    """The loops of an update of weights; `held_rows`: the index of the row of the weights."""
+def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], state_row: AnyIndex) -> LoopNest:
+    """The loops of an update of weights or of their sum; `state_row`: the index of the row of that state."""
     gradient, x, weights, optimizer, *others = inputs
     plain = conv.loops((x,))
     require_parameters(conv, x, weights)
@@ -212,15 +213,15 @@ def _weight_loops(conv: Conv2d, inputs: tuple[Shape, ...], held_rows: AnyIndex) 
     reads: tuple[Access, ...] = (
         (Index.of(oh=1), Index.of(ow=1), of_output),
         (row, col, of_input),
-        (held_rows, Index(), weight),
+        (state_row, Index(), weight),
         OPTIMIZER,
         *(AWAITED for _ in others),
     )
     return LoopNest(axes, reads, (Index(), Index(), weight), multiplies=True)
 
 
-def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
-    """The loops of an update of a bias; `held_rows`: the index of the row of the bias."""
+def _bias_loops(inputs: tuple[Shape, ...], state_row: AnyIndex) -> LoopNest:
+    """The loops of an update of a bias or of its sum; `state_row`: the index of the row of that state."""
     gradient, bias, optimizer, *others = inputs
     require_optimizer(optimizer)
     if bias != (1, 1, gradient[2]):
@@ -232,12 +233,12 @@ def _bias_loops(inputs: tuple[Shape, ...], held_rows: AnyIndex) -> LoopNest:
         reduced_axis(ONCE, 1),
     )
     read: Access = (Index.of(oh=1), Index.of(ow=1), Index.of(k=1))
-    reads = (read, (held_rows, Index(), Index.of(k=1)), OPTIMIZER, *(AWAITED for _ in others))
+    reads = (read, (state_row, Index(), Index.of(k=1)), OPTIMIZER, *(AWAITED for _ in others))
     return LoopNest(axes, reads, _VECTOR)
 
 
 def _at_last(rows: int) -> TableIndex:
-    """The index of a row that only the last of `rows` values of axis "oh" reads."""
+    """The index of row 0, which only the last of the `rows` values of axis "oh" reads."""
     return TableIndex("oh", (0,) * rows, (0,) * (rows - 1) + (1,))
 
 

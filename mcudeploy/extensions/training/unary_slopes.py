@@ -28,7 +28,7 @@ def clip_bounds(op: Unary) -> tuple[float, float] | None:
 
 
 def _rising(op: Unary, lower: tuple[float, float], upper: float = 1.0) -> Slope:
-    """The slope, by its result, of a function that rises on both sides of 0 and passes through it.
+    """The slope of a function that is 0 at 0 and rises on both sides; its result decides the side.
 
     `lower`: the slope below 0, as in `Slope`; `upper`: the slope above.
     """
@@ -58,11 +58,11 @@ SLOPES: dict[str, Callable[[Unary], Slope]] = {
     "square": lambda op: Slope(middle=(0.0, 2.0, 0.0), of_result=False),
     "tanh": lambda op: Slope(middle=(1.0, 0.0, -1.0)),
 }
-"""Functions whose slope is piecewise a polynomial of the argument or the result, by name."""
+"""The slope of each function for which it is a piecewise polynomial of the argument or the result."""
 SMOOTH = {
     "erf": functions.ERF_GRADIENT,
     "gelu": functions.GELU_GRADIENT,
     "softplus": functions.SOFTPLUS_GRADIENT,
     "swish": functions.SWISH_GRADIENT,
 }
-"""The ONNX function of the gradient, for functions with no such slope. It reads the argument."""
+"""For other functions, the operator of the training domain that computes the gradient from the argument."""

@@ -11,25 +11,25 @@ import numpy as np
 from mcudeploy.extensions.training import training_functions as functions
 from mcudeploy.extensions.training.forward import Forward, parameter_name, window
 from mcudeploy.extensions.training.recipe import Recipe
-from mcudeploy.extensions.training.training import parameter_axes
+from mcudeploy.extensions.training.training_operators import parameter_axes
 from mcudeploy.ir.graph import Operator
 from mcudeploy.ops.conv.conv import Conv2d
 
 OPTIMIZER = "optimizer"
-"""The name of the state of the learning rate, and of the number of earlier samples in the batch."""
+"""The name of the state with the learning rate and the number of earlier samples in the batch."""
 
 _LEAST_NORM = 1e-6
-"""The addend of a norm that divides, as in PyTorch."""
+"""Added to a norm before a division by it, as in PyTorch."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Gradient:
-    """The gradient of a parameter: the operators that update the parameter by it, and that add it to a sum;
-    their inputs and attributes; and the stored order of the parameter's axes.
+    """The gradient of a parameter. `update`: the operator that changes the parameter by it; `summing`: the
+    operator that adds it to a sum; `inputs`, `attributes`: of both. `perm`: the parameter's stored axes.
     """
 
     update: str
-    total: str
+    summing: str
     inputs: tuple[str, ...]
     attributes: Mapping[str, Any]
     perm: tuple[int, ...]
@@ -37,8 +37,9 @@ class _Gradient:
 
 @dataclass(slots=True)
 class Updates:
-    """The updates under construction. `next`: by parameter, its value after the step; `sums`: likewise of the
-    sums of gradients that stay between steps; `optimizer`: the value that the updates read.
+    """The updates under construction. `optimizer`: the value that the updates read.
+
+    `next`: the value of each parameter after the step; `sums`: of each sum of gradients that stays.
     """
 
     forward: Forward
@@ -56,7 +57,7 @@ class Updates:
         return cls(forward, recipe, forward.state(OPTIMIZER, initial, (0,)))
 
     def finish(self) -> str:
-        """Add the steps by sums of gradients, and the next content of the optimizer, which is returned."""
+        """Add the updates by sums of gradients. Returns the optimizer's next content."""
         nodes, batch = self.forward.nodes, float(self.recipe.batch)
         kind, scale = functions.PARAMETER_STEP, list[str]()
         if self.recipe.clip_norm is not None:
@@ -69,7 +70,8 @@ class Updates:
         return nodes.add(functions.NEXT_SAMPLE, [self.optimizer], (2,), f"{OPTIMIZER}_next", batch=batch)
 
     def _scale(self, most: float) -> str:
-        """Add the factor that limits the norm of all mean gradients to `most`, as torch's clip_grad_norm_."""
+        """Return the factor that limits the norm of all mean gradients to `most`, as torch's clip_grad_norm_.
+        """
         nodes, shape = self.forward.nodes, (1,)
         squares = [nodes.add(functions.SQUARE_SUM, [total], shape) for total in self._totals.values()]
         whole = squares[0]
@@ -90,13 +92,13 @@ class Updates:
         update = functions.WEIGHT_UPDATE if dense else functions.DEPTHWISE_UPDATE
         total = functions.GRADIENT_SUM if dense else functions.DEPTHWISE_SUM
         attributes = {**window(op), "kernel_shape": list(op.kernel_shape)}
-        of = _Gradient(update, total, (x, gradient), attributes, parameter_axes(op))
-        self._update(parameter_name(operator, "weights"), of)
+        by = _Gradient(update, total, (x, gradient), attributes, parameter_axes(op))
+        self._update(parameter_name(operator, "weights"), by)
 
     def bias(self, operator: Operator, gradient: str) -> None:
         """Update the bias of a convolution, if it is trained, by the gradient of its output."""
-        of = _Gradient(functions.BIAS_UPDATE, functions.BIAS_SUM, (gradient,), {}, (0,))
-        self._update(parameter_name(operator, "bias"), of)
+        by = _Gradient(functions.BIAS_UPDATE, functions.BIAS_SUM, (gradient,), {}, (0,))
+        self._update(parameter_name(operator, "bias"), by)
 
     def _update(self, name: str, gradient: _Gradient) -> None:
         parameter = self.forward.parameters.get(name)
@@ -113,7 +115,7 @@ class Updates:
         state = self.forward.state(before, nodes.zeros(shape, f"{before}_initial"), gradient.perm)
         inputs = [state, *gradient.inputs, self.optimizer]
         attributes = {**gradient.attributes, "momentum": recipe.momentum}
-        total = nodes.add(gradient.total, inputs, shape, f"{before}_next", **attributes)
+        total = nodes.add(gradient.summing, inputs, shape, f"{before}_next", **attributes)
         self.sums[before] = self._totals[name] = total
 
 

@@ -52,10 +52,10 @@ _ONCE = "once"
 
 @dataclass(frozen=True, slots=True)
 class TrainedConv2d(PlainOperator):
-    """A float32 Conv2d of x (H, W, C) by weights (1, 1, K * kh * kw * C) and a bias (1, 1, K).
+    """A float32 Conv2d of x (H, W, C) by weights (1, 1, K * kh * kw * C / groups) and a bias (1, 1, K).
 
-    `conv` is dense or depthwise, and has the clip. Dense weights are stored as [K, kh, kw, C], depthwise ones
-    as [kh, kw, K].
+    `conv` is dense or depthwise, and has the clip. Dense weights are stored as [K, kh, kw, C], depthwise
+    weights as [kh, kw, K].
     """
 
     kind: ClassVar[str] = "TrainedConv2d"
@@ -76,7 +76,7 @@ class TrainedConv2d(PlainOperator):
         return LoopNest(plain.axes, (*plain.reads, weight, channel), plain.write, multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """conv2d_f32_trained or conv2d_f32_trained_gathered; dwconv2d_f32_trained."""
+        """conv2d_f32_trained, with the variant conv2d_f32_trained_gathered, or dwconv2d_f32_trained."""
         require_floats(*inputs, output)
         fields = window_fields(self.conv.windowing, inputs[0], output)
         fields |= multiplier_field(self.conv, inputs[0].shape)
@@ -102,8 +102,8 @@ class TrainedConv2d(PlainOperator):
 class Conv2dInputGradient(PlainOperator):
     """The gradient of the input (H, W, C) of `conv` from the gradient (OH, OW, K) of its output, float32.
 
-    The weights are a second input, stored as TrainedConv2d does, or constants["weights"] of the same order.
-    A convolution in several groups that is not depthwise has constants, in the order of dense weights. Dense
+    The weights are a second input in the stored order of TrainedConv2d, or constants["weights"] in that
+    order. Grouped weights that are not depthwise are constants, in the order of dense weights. Dense
     constants may be int8, with constants["weight_scale"] float32 [K].
     """
 
@@ -119,7 +119,7 @@ class Conv2dInputGradient(PlainOperator):
         if self.conv.loops((self.input_shape,)).output_shape() != gradient:
             raise ValueError(f"a gradient {gradient} is not of the output for {self.input_shape}")
         rows, cols, channels = self.input_shape
-        # a value has only those taps whose output exists
+        # with a stride, an input value lies under only some of a window's taps
         taps = tuple(
             -(-size // step) for size, step in zip(self.conv.kernel_shape, self.conv.stride, strict=True)
         )
@@ -146,9 +146,8 @@ class Conv2dInputGradient(PlainOperator):
         return LoopNest(axes, tuple(reads), ELEMENTWISE, multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """The kernel of dense, depthwise or grouped weights; dense constants have conv2d_f32_packed_gradient.
-
-        Constants are packed as for the forward kernels, so that both read one array.
+        """The kernel of dense, depthwise or grouped weights; for dense constants conv2d_f32_packed_gradient,
+        which reads the same packed array as the forward kernel.
         """
         require_floats(*inputs, output)
         fields = window_fields(self.conv.windowing, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
@@ -211,9 +210,9 @@ class ClipGradient(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class ClipMask(PlainOperator):
-    """The bits, eight to an int8, of a clipped tensor (H, W, C) that say where it is between the bounds.
+    """A bit for each element of a clipped tensor (H, W, C): 1 between the bounds.
 
-    The result is (H, 1, (W * C + 7) / 8).
+    The result is int8 (H, 1, (W * C + 7) / 8), with eight bits in a byte.
     """
 
     kind: ClassVar[str] = "ClipMask"
@@ -223,7 +222,7 @@ class ClipMask(PlainOperator):
     high: float = inf
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A row reads that row."""
+        """Each row reads the same row of the input."""
         ((rows, cols, channels),) = inputs
         axes = (
             Axis("row", rows),
@@ -272,7 +271,7 @@ class MaskedGradient(PlainOperator):
 
 
 def _bounds(op: ClipGradient | ClipMask, clipped: Tensor) -> dict[str, ParamValue]:
-    """The parameters of a kernel: of floats the bounds, of integers the first and the last between them."""
+    """The kernel's parameters: bounds of floats, or the first and the last int8 value between the bounds."""
     if not is_int8(clipped):
         require_floats(clipped)
         return within("act", {"min": op.low, "max": op.high})
@@ -303,7 +302,8 @@ def require_parameters(conv: Conv2d, x: Shape, weights: Shape) -> None:
 
 
 def weight_index(conv: Conv2d, channels: int, axes: tuple[str, str] = ("c", "g")) -> Index:
-    """The place of a weight in the stored vector; `axes`: of the input channels, and of the groups."""
+    """The place of a weight in the stored vector; `axes`: names of the axes of input channels and of groups.
+    """
     kernel_rows, kernel_cols = conv.kernel_shape
     channel, group = axes
     if conv.groups == 1:
@@ -316,8 +316,7 @@ def weight_index(conv: Conv2d, channels: int, axes: tuple[str, str] = ("c", "g")
 def reaching(
     op: Conv2d | MaxPool | AveragePool, dimension: int, axis: str, size: int, outputs: int
 ) -> TableIndex:
-    """The positions of the output whose windows reach each of `size` positions of the input; one if none
-    does.
+    """For each of `size` input positions, the output positions whose windows reach it; any one if none does.
     """
     stride, pad = op.stride[dimension], op.pads[dimension]
     reach = op.dilation[dimension] * (op.kernel_shape[dimension] - 1)
@@ -333,22 +332,23 @@ def _of_group(channels: int, outputs: int, groups: int) -> TableIndex:
 
 
 def _every(shape: Shape) -> Access:
-    """All elements of a tensor, once."""
+    """The access that reads all elements of a tensor, along the axis _ONCE."""
     rows, cols, channels = (TableIndex(_ONCE, (0,), (size,)) for size in shape)
     return rows, cols, channels
 
 
 def multiplier_field(conv: Conv2d, x: Shape) -> dict[str, ParamValue]:
-    """The further parameter of depthwise kernels."""
+    """The parameter that only depthwise kernels have: output channels for each input channel."""
     return {} if conv.groups == 1 else {"multiplier": conv.out_channels // x[2]}
 
 
 def kernel_family(conv: Conv2d) -> str:
+    """The prefix of the names of the kernels of a convolution."""
     return "conv2d_f32" if conv.groups == 1 else "dwconv2d_f32"
 
 
 def require_floats(*tensors: Tensor) -> None:
-    """Raise ValueError for other tensors than float32."""
+    """Raise ValueError unless all tensors are float32."""
     require_same_dtype(*tensors)
     if tensors[0].dtype != "float32":
         raise ValueError("training computes in float32")
