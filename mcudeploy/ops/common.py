@@ -21,13 +21,13 @@ from mcudeploy.ops.requantize import quantization_of
 OFFSET_BYTES = 4
 """One uint32_t row offset of the kernels' scratch."""
 SUM_BYTES = 4
-"""Bytes of one int32_t or float sum of an operator that is taken by rows."""
+"""Bytes of one running sum, int32_t or float, of an operator that accumulates."""
 
 ELEMENTS = ("int8", "int32", "float32")
 """Element types in the order in which move kernels number them."""
 
 WIDE_INTEGERS = frozenset({DType.INT16, DType.INT32})
-"""Accepted by families that compute on, or move, integers of any size."""
+"""The integer types beside int8, for families that compute on, or move, integers of any size."""
 
 AXIS_NAMES = ("row", "col", "ch")
 """Default names of the output's axes."""
@@ -54,17 +54,19 @@ def elementwise_loops(inputs: tuple[Shape, ...]) -> LoopNest:
 
 
 class ElementwiseOperator(PlainOperator):
-    """The base of families whose elements read the element of one input at their place."""
+    """The base of families whose output elements each read one element: that of their one input at the
+    same place.
+    """
 
     __slots__ = ()
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the element at its place."""
+        """The loop nest of one input, element to element."""
         return elementwise_loops(inputs)
 
 
 def within(struct: str, fields: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
-    """Parameters as the fields of a struct within the kernel's own."""
+    """Parameters renamed to the fields of `struct`, which the kernel's parameter struct contains."""
     return {f"{struct}.{name}": value for name, value in fields.items()}
 
 
@@ -88,8 +90,8 @@ def require_same_values(source: Tensor, output: Tensor) -> None:
 
 
 def moved(size_bytes: int, times: float = 1) -> Counts:
-    """Counts of copying `times` runs of `size_bytes`: libraries take 64 bytes at a time, then 16, words, and
-    the rest.
+    """Counts of copying `times` runs of `size_bytes`: C libraries copy 64 bytes at a time, then 16, words,
+    and the rest.
     """
     return {
         "moves": times,
@@ -101,7 +103,7 @@ def moved(size_bytes: int, times: float = 1) -> Counts:
 
 
 def counts_of_rows(row: Mapping[str, float]) -> CountsOf:
-    """Count a call whose rows have the same counts."""
+    """Return the counts of a call, of which each row has the counts `row`."""
     return lambda rows: {"calls": 1} | scaled(row, len(rows))
 
 

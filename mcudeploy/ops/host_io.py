@@ -13,7 +13,7 @@ Array = NDArray[np.generic]
 COMPUTED_IN_FLOAT32 = ("float16", "float64", "int16", "uint16", "int4", "uint4", "int2", "uint2")
 """Element types of a file whose values are float32 on the device."""
 
-HELD = {
+REPRESENTED = {
     DType.FLOAT32: ("float32", *COMPUTED_IN_FLOAT32),
     DType.INT32: ("int32", "int64", "uint32"),
     DType.INT16: ("int16",),
@@ -43,12 +43,11 @@ def stored_axes(shape: tuple[int, ...], order: NDArray[np.int32]) -> tuple[int, 
 
 
 def to_device(io: GraphIO, tensor: Tensor, array: Array) -> Array:
-    """Convert an array of the ONNX tensor's shape and dtype to the stored tensor of
-    tensor.shape.
+    """Convert an array of the ONNX tensor's shape and dtype to the stored tensor of tensor.shape.
 
-    If the dtype is another one that is computed in float32, the array may also be float32. A float array for
-    an int8 tensor is quantised as in ONNX Runtime: float32 division, half to even, saturation. Raises
-    ValueError for another shape or dtype than the model's.
+    If the dtype is in COMPUTED_IN_FLOAT32, the array may also be float32. A float array for an int8 tensor
+    is quantised as in ONNX Runtime: float32 division, half to even, saturation. Raises ValueError for
+    another shape or dtype than the model's.
     """
     _require(io, tensor)
     types = {io.dtype, "float32"} if io.dtype in COMPUTED_IN_FLOAT32 else {io.dtype}
@@ -73,9 +72,7 @@ def to_device(io: GraphIO, tensor: Tensor, array: Array) -> Array:
 
 
 def from_device(io: GraphIO, tensor: Tensor, stored: Array) -> Array:
-    """Convert a stored tensor to the array of the ONNX tensor's shape and dtype; it must have all its
-    elements.
-    """
+    """Convert a stored tensor, with all its elements, to an array of the ONNX tensor's shape and dtype."""
     values: Array = stored.reshape(-1)[io.order]
     if io.dtype == "uint8":
         values = values.astype(np.int16) + UNSIGNED_OFFSET
@@ -90,12 +87,12 @@ def _int32(io: GraphIO, values: Array) -> Array:
         return values.view(np.int32)
     narrow = values.astype(np.int32)
     if not np.array_equal(narrow, values):
-        raise ValueError(f"{io.name!r} has integers beyond 32 bits, in which they are held")
+        raise ValueError(f"{io.name!r} has integers beyond 32 bits, which the device stores")
     return narrow
 
 
 def _require(io: GraphIO, tensor: Tensor) -> None:
-    if io.dtype not in HELD[tensor.dtype]:
+    if io.dtype not in REPRESENTED[tensor.dtype]:
         raise ValueError(f"{io.name!r} is {io.dtype}; {tensor.dtype} {tensor.name} cannot hold that")
     elements = int((io.order >= 0).sum())
     if elements != tensor.elements:

@@ -1,6 +1,4 @@
-"""Conversion between real and stored values, and the integers of mcud_quant.h: multipliers, bounds,
-checks.
-"""
+"""Conversion between real and stored values; multipliers and bounds of requantisation, see mcud_quant.h."""
 
 from __future__ import annotations
 
@@ -15,14 +13,16 @@ from mcudeploy.ir.opdef import ParamValue
 Integers = NDArray[np.signedinteger[Any]]
 """Weights of int8, or of int16 that take nine bits."""
 Rounding = Literal["once", "tflite"]
-"""How a sum becomes an int8 result: once, halves up, or twice, as TFLite's reference kernels do."""
+"""How a sum is rounded to an int8 result: once, halves up, or twice, as by TFLite's reference kernels."""
 
 INT32_MAX = 2**31 - 1
 STORED = np.arange(-128, 128, dtype=np.int32)
 """Every stored value; entry i of a table belongs to STORED[i]."""
 _FAST_SHIFT = 32
+"""The shift that takes the upper word of a product, which costs no instruction."""
 _LAST_SHIFT = 62
 _LEAST_EXPONENT = 31
+"""TFLite's multipliers with an exponent below -31 are 0."""
 _LEAST_MULTIPLIER = 2**16
 _BEYOND_INT8 = 512.0
 """Distance from the zero point beyond which a result saturates."""
@@ -58,17 +58,18 @@ def quantize_sums(
     """Multipliers and `left` with scale = multiplier * 2^left / 2^32, for sums up to `largest`, by channel.
 
     `left` is 0 except for scales of at least 0.5. A multiplier is within 0.5 of its real value; see
-    exact_bias. Kernels saturate a sum that overflows when multiplied by 2^left; raises ValueError if that
+    exact_bias. Kernels saturate a sum that overflows when multiplied by 2^left. Raises ValueError if that
     could change a result that does not saturate itself.
     """
     left = _left(scales)
-    telling = np.minimum(largest, _BEYOND_INT8 / np.maximum(scales, 2.0**-_FAST_SHIFT))
-    if telling.max(initial=0) * 2.0**left > INT32_MAX:
+    unsaturated = np.minimum(largest, _BEYOND_INT8 / np.maximum(scales, 2.0**-_FAST_SHIFT))
+    if unsaturated.max(initial=0) * 2.0**left > INT32_MAX:
         raise ValueError(f"{name}: scales from {scales.min():g} to {scales.max():g} do not go together")
     return np.rint(scales * 2.0 ** (_FAST_SHIFT - left)).astype(np.int32), left
 
 
 def _left(scales: NDArray[np.float64]) -> int:
+    """The least left shift with which the multipliers of all scales fit an int32."""
     left = 0
     while np.rint(scales.max(initial=0.0) * 2.0 ** (_FAST_SHIFT - left)) > INT32_MAX:
         left += 1
@@ -84,8 +85,8 @@ def tflite_multipliers(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], 
         raise ValueError("requantisation scales must be finite, not negative, and less than 2^30")
     mantissas, exponents = np.frexp(scales)
     multipliers = np.floor(mantissas * 2.0**31 + 0.5)
-    over = multipliers == 2.0**31
-    multipliers, exponents = np.where(over, 2.0**30, multipliers), exponents + over
+    overflows = multipliers == 2.0**31
+    multipliers, exponents = np.where(overflows, 2.0**30, multipliers), exponents + overflows
     tiny = exponents < -_LEAST_EXPONENT
     return (
         np.where(tiny, 0, multipliers).astype(np.int32),
@@ -130,11 +131,10 @@ def exact_bias(
     multipliers: NDArray[np.int32],
     left: int,
 ) -> NDArray[np.int32]:
-    """The bias whose product with its rounded multiplier equals that of `bias` and its scale, if sums fit
-    int32.
+    """The bias [K] whose product with the rounded multiplier equals that of `bias` with the exact scale.
 
-    A tiny scale has a multiplier of few bits, and its bias may dominate a sum near 2^31: the multiplier's
-    rounding error would show in the result. It remains in the sum of products only.
+    It is clipped so that sums fit an int32. A tiny scale has a multiplier of few bits, and its bias may
+    dominate a sum near 2^31. The multiplier's rounding error then affects the sum of products only.
     """
     most = INT32_MAX - largest_products(weights)
     wanted = scales * 2.0 ** (_FAST_SHIFT - left) * bias / np.maximum(multipliers, 1)
@@ -144,12 +144,11 @@ def exact_bias(
 def settle_channels(
     weights: Integers, bias: NDArray[np.int32], scales: NDArray[np.float64]
 ) -> tuple[Integers, NDArray[np.int32], NDArray[np.float64]]:
-    """Weights [K, ...], bias and scales in which channels with a constant result get a coarser scale if they
-    need one.
+    """Weights [K, ...], bias and scales, with a coarser scale for channels of constant result that need it.
 
-    Training leaves dead channels: their weights are negligible beside their huge bias, and are multiplied by
-    a tiny scale. If no bias compensates the rounding of such a multiplier (see exact_bias), a bias in steps
-    of 2^-16 represents the same result.
+    Training leaves dead channels: their weights are negligible beside their huge bias, and their scale is
+    tiny. If no bias compensates the rounding of such a multiplier (see exact_bias), the channel becomes a
+    bias in steps of 2^-16, with weights 0.
     """
     reach = largest_products(weights)
     exact = scales * 2.0 ** (_FAST_SHIFT - _left(scales))
@@ -188,7 +187,7 @@ def dequantize(values: NDArray[np.generic], quantization: Quantization) -> NDArr
 
 
 def dequantize_table(quantization: Quantization) -> NDArray[np.float32]:
-    """float32[256], indexed by q + 128: the real value of each stored one."""
+    """float32[256], indexed by q + 128: the real value of each stored value."""
     return dequantize(STORED, quantization)
 
 
@@ -209,7 +208,7 @@ def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[i
 
 
 def quant(multiplier: int, shift: int, output: Quantization) -> dict[str, ParamValue]:
-    """The `quant` of a kernel's parameters: the output's quantisation, with one scale; see mcud_params.h."""
+    """The group `quant` of a kernel's parameters, with one multiplier; see mcud_params.h."""
     return {"quant.zero_point": output.zero_point, "quant.multiplier": multiplier, "quant.shift": shift}
 
 

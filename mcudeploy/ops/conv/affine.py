@@ -18,9 +18,7 @@ _MOST_SHIFT = 30
 _LANES = 4
 """Channels of a vector."""
 _STEEPEST = 2.0**11
-"""Limit of the slope, in output steps per input step, up to which 32 bits resolve a result to 2^-12 of an
-output step.
-"""
+"""The steepest slope, in output steps per input step, at which 32 bits resolve 2^-12 of an output step."""
 
 
 def affine_records(
@@ -41,7 +39,7 @@ def affine_records(
     reach = 128 * np.abs(slope) + np.abs(start) + 1
     shift = np.minimum(np.floor(np.log2(INT32_MAX / reach)), _MOST_SHIFT)
     m = np.rint(slope * 2.0**shift)
-    # The rounding of m counts from the input at which the result is 0: near it nothing saturates.
+    # The error of m grows with the distance from `root`, the input whose result is 0 and does not saturate.
     root = np.clip(np.rint(-start / np.where(slope == 0, 1, slope)), -128, 127)
     b = np.rint((start + slope * root + 0.5) * 2.0**shift) - m * root
     return np.stack((m, b, shift), axis=1).astype(np.int32)

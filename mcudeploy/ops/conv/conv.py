@@ -40,11 +40,11 @@ class Conv2d(PlainOperator):
     """y[oh, ow, Kg*g + k] = clip(bias + sum over r, s, c of x[..., Cg*g + c] * w[Kg*g + k, r, s, c]).
 
     x (H, W, C) -> y (OH, OW, K). Pairs are (rows, cols); pads are (top, left, bottom, right). Constants:
-    `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` int32 (scale sx * sw[k]) of an int8 input or
-    float32 [K]; with int8 weights `weight_scale` sw float32 [K], their zero point being 0. If the bias of
+    `weights` int8 or float32 [K, kh, kw, C/groups]; `bias` [K], int32 of scale sx * sw[k] for an int8 input,
+    else float32; with int8 weights `weight_scale` sw float32 [K], their zero point being 0. If the bias of
     the model is not a multiple of sx * sw[k], `bias_rounding` float32 [K] is its rounding error, in that
-    unit. A float input may have int8 weights: they stand for float32 products of integer and scale. Those
-    of an int8 input may be int16: nine bits, as uint8 less a zero point has.
+    unit. A float input may have int8 weights: they stand for float32 products of integer and scale. An
+    int8 input may have int16 weights, of nine bits: uint8 minus a zero point.
 
     `rounding`: int8 results are rounded once, halves up, or twice, as by TFLite's reference kernels.
 
@@ -68,13 +68,13 @@ class Conv2d(PlainOperator):
 
     @property
     def windowing(self) -> Windowing:
-        """The channels and windows."""
+        """Its channels and windows, without clip and rounding."""
         return Windowing(
             self.out_channels, self.kernel_shape, self.stride, self.dilation, self.pads, self.groups
         )
 
     def on_rows(self, part: RowsPart) -> Conv2d:
-        """The pads of these rows."""
+        """The convolution with the pads of these rows."""
         return replace(self, pads=(part.above, self.pads[1], part.below, self.pads[3]))
 
     def label(self, inputs: tuple[Shape, ...]) -> str:
@@ -133,7 +133,7 @@ class Conv2d(PlainOperator):
         return conv_kernel(self.windowing, results, operator, inputs[0], output)
 
     def is_dense(self, operator: Operator, inputs: tuple[Tensor, ...]) -> bool:
-        """From a vector to a vector, by symmetric weights and results that are rounded once."""
+        """Whether it maps a vector to a vector, with symmetric weights and results that are rounded once."""
         return (
             not is_asymmetric(operator)
             and self.rounding == "once"
@@ -142,7 +142,7 @@ class Conv2d(PlainOperator):
         )
 
     def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
-        """A layer that makes rows; or one whose window covers the rows that it reads."""
+        """The layer that writes rows of shape `written`; or whose window covers the rows of shape `read`."""
         if written is not None:
             return replace(operator, op=Conv2dToRows(written[0], written[2], self.low, self.high))
         if read is None:
@@ -153,8 +153,8 @@ class Conv2d(PlainOperator):
     def by_rows(self, inputs: tuple[Shape, ...]) -> Conv2dByRows | None:
         """The operator with the same sums that reads its input (H, W, C) in blocks of rows.
 
-        None unless the kernel is as large as the input, dense and of one group, there are rows to cut, and
-        results are rounded once.
+        None unless the window is the whole input, without dilation and groups, the input has several rows,
+        and results are rounded once.
         """
         source = inputs[0]
         if (
@@ -171,7 +171,8 @@ class Conv2d(PlainOperator):
 class Conv2dByRows(PlainOperator):
     """A Conv2d whose kernel is as large as its input; each step adds the products of a block of rows.
 
-    x (H, W, C) -> y (1, 1, K), kernel_shape (H, W); constants and bits as for the Conv2d without pads.
+    x (H, W, C) -> y (1, 1, K), kernel_shape (H, W). Constants and results equal those of the Conv2d without
+    pads.
     """
 
     kind: ClassVar[str] = "Conv2dByRows"
@@ -223,7 +224,7 @@ class Conv2dToRows(PlainOperator):
     """A Conv2d from a vector to a vector, whose output is viewed as rows of a few channels.
 
     x (1, 1, C) -> y (rows, 1, channels); row r, channel k is output channel r * channels + k of the Conv2d.
-    Constants (`weights` [rows * channels, 1, 1, C]) and bits equal those of the Conv2d with a 1x1 kernel.
+    Constants (`weights` [rows * channels, 1, 1, C]) and results equal those of the Conv2d with a 1x1 kernel.
     """
 
     kind: ClassVar[str] = "Conv2dToRows"

@@ -1,4 +1,4 @@
-"""The C kernels of int8 convolutions whose weights take nine bits, as uint8 less a zero point does."""
+"""The C kernels of int8 convolutions whose weights take nine bits: uint8 minus a zero point."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_asymmetric(operator: Operator) -> bool:
 def asymmetric_kernel(
     conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
-    """conv2d_s8_asymmetric or dwconv2d_s8_asymmetric. `constants` have int16 weights of any nine bits."""
+    """conv2d_s8_asymmetric or dwconv2d_s8_asymmetric. `constants` have int16 weights of nine bits."""
     small, offsets = in_bytes(constants)
     zero_point = requantize.quantization_of(source).zero_point
     rounding: dict[str, ParamValue] = {"quant.left_shift": 0} | numbers
@@ -61,8 +61,8 @@ def asymmetric_kernel(
 
     def counts_of(rows: Interval) -> Counts:
         gathered = len(rows) * windows
-        offset = {"windows": gathered, "summed": gathered * values, "offsets": gathered * len(offsets)}
-        return merged(products(rows), offset)
+        of_offsets = {"windows": gathered, "summed": gathered * values, "offsets": gathered * len(offsets)}
+        return merged(products(rows), of_offsets)
 
     scratch += padded(values, GROUP)
     return KernelCall("conv2d_s8_asymmetric", params, scratch, mode=_mode(constants), counts=counts_of)
@@ -73,14 +73,18 @@ def in_bytes(constants: ConvConstants) -> tuple[ConvConstants, NDArray[np.int16]
 
     Raises ValueError if the weights of a channel take more than 8 bits, or sums could exceed 32 bits.
     """
-    weights, offsets = _in_bytes(constants.weights)
+    rows = constants.weights.reshape(len(constants.weights), -1)
+    offsets = (rows.min(axis=1) + 128).astype(np.int16)
+    if np.any(rows.max(axis=1) - offsets > 127):
+        raise ValueError("the weights of a channel take more than 8 bits")
+    weights = (rows - offsets[:, None]).astype(np.int8).reshape(constants.weights.shape)
     small = replace(constants, weights=weights)
     _require_range(small, offsets)
     return small, offsets
 
 
 def _require_range(constants: ConvConstants, offsets: NDArray[np.int16]) -> None:
-    """Raise ValueError if products with bytes, or those with the offset, could exceed 32 bits on the way."""
+    """Raise ValueError if a sum of products, with int8 weights or with offsets, could exceed 32 bits."""
     rows = np.abs(constants.weights.reshape(len(offsets), -1).astype(np.int64))
     parts = rows.sum(axis=1) + rows.shape[1] * np.abs(offsets.astype(np.int64))
     if np.any(np.abs(constants.bias.astype(np.int64)) + 256 * parts > requantize.INT32_MAX):
@@ -91,16 +95,7 @@ def _mode(constants: ConvConstants) -> str:
     return "once" if constants.exponents is None else "twice"
 
 
-def _in_bytes(weights: NDArray[np.int16]) -> tuple[NDArray[np.int8], NDArray[np.int16]]:
-    """Weights [K, ...] as int8 and an offset for each channel, whose sum they are."""
-    rows = weights.reshape(len(weights), -1)
-    offsets = (rows.min(axis=1) + 128).astype(np.int16)
-    if np.any(rows.max(axis=1) - offsets > 127):
-        raise ValueError("the weights of a channel take more than 8 bits")
-    return (rows - offsets[:, None]).astype(np.int8).reshape(weights.shape), offsets
-
-
 def _unfolded(constants: ConvConstants, zero_point: int) -> NDArray[np.int32]:
-    """The bias without the input's zero point, which the depthwise kernel takes from each value."""
+    """The bias without the input's zero point, which the depthwise kernel subtracts from each value."""
     sums = constants.weights.reshape(len(constants.weights), -1).sum(axis=1, dtype=np.int64)
     return np.asarray(constants.bias.astype(np.int64) + zero_point * sums, np.int32)

@@ -26,12 +26,14 @@ from mcudeploy.ops.conv.packing import (
 from mcudeploy.ops.requantize import Integers
 
 FOUR = 4
-"""Output channels multiplied with a single pixel at a time; channels of a depthwise block."""
+"""Output channels that kernels multiply with one pixel at a time; channels of a depthwise block."""
 
 
 @dataclass(frozen=True, slots=True)
 class Results:
-    """How the sums of a convolution become results: clipped to real values; int8 ones are rounded before."""
+    """How the sums of a convolution become results: rounded if int8, then clipped to [low, high], in real
+    values.
+    """
 
     low: float
     high: float
@@ -42,8 +44,8 @@ class Results:
 class ConvConstants:
     """The unpacked constants of a convolution.
 
-    Rounded twice, results have exponents too, or two multipliers [K][2]; see conv_twice. Convolutions of
-    floats have no multipliers; int8 weights of these have a scale for each channel.
+    Results that are rounded twice also need `exponents`, or two multipliers a channel, [K][2]; see
+    conv_twice. Convolutions of floats have no multipliers; their int8 weights have a `scale` by channel.
     """
 
     weights: NDArray[Any]
@@ -58,7 +60,7 @@ class ConvConstants:
         return ours.keys() == others.keys() and all(np.array_equal(ours[it], others[it]) for it in ours)  # type: ignore[arg-type]
 
     def arrays(self) -> dict[str, ParamValue]:
-        """Return the constants unpacked."""
+        """Return the integer constants that exist, by the name of their parameter."""
         arrays = {
             "weights": self.weights,
             "bias": self.bias,
@@ -68,8 +70,8 @@ class ConvConstants:
         return {name: array for name, array in arrays.items() if array is not None}
 
     @property
-    def of_vectors(self) -> NDArray[np.int32]:
-        """The multipliers of vectors of Arm's MVE: the first of two has half the value, without a sign."""
+    def mve_multipliers(self) -> NDArray[np.int32]:
+        """The multipliers as kernels for MVE take them: the first of two, a uint32, is halved."""
         assert self.multipliers is not None
         if self.multipliers.ndim == 1:
             return self.multipliers
@@ -77,11 +79,11 @@ class ConvConstants:
         return np.stack([(first.view(np.uint32) >> 1).astype(np.int32), second], axis=1)
 
     def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
-        """int8, in records of `block` output channels; see pack_blocks."""
+        """int8 constants in records of `block` output channels; see pack_blocks."""
         return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
 
     def packed_fours(self, *, runs: int, groups: int = 1) -> dict[str, ParamValue]:
-        """int8, in records of four output channels and of one; see pack_fours_and_ones."""
+        """int8 constants in records of four output channels and of one; see pack_fours_and_ones."""
         assert self.multipliers is not None
         records = pack_fours_and_ones(self.bias, self.weights, self.multipliers, groups, runs)
         return {"packed_weights": records}
@@ -91,7 +93,7 @@ class ConvConstants:
         return self.weights if self.scale is None else scaled_weights(self.weights, self.scale)
 
     def packed_floats(self, groups: int = 1) -> dict[str, ParamValue]:
-        """float32, in blocks of four channels; see pack_fours."""
+        """float32 constants in blocks of four channels; see pack_fours."""
         return {"weights": pack_fours(self.reals(), groups), "bias": pack_fours(self.bias, groups)}
 
     def packed_scaled(self, groups: int = 1) -> dict[str, ParamValue]:
@@ -104,23 +106,24 @@ class ConvConstants:
         }
 
     def packed_taps(self) -> dict[str, ParamValue]:
-        """int8, depthwise, in records of four channels; see pack_taps."""
+        """int8 depthwise constants in records of four channels; see pack_taps."""
         return self._records(pack_taps(self.weights.reshape(len(self.weights), -1)), 1, FOUR)
 
     def packed_row_pairs(self) -> dict[str, ParamValue]:
-        """int8, depthwise by windows of 3x3, in a record for each channel; see pack_row_pairs."""
+        """int8 depthwise constants of 3x3 windows, in a record for each channel; see pack_row_pairs."""
         assert self.multipliers is not None
         return {"packed_weights": pack_row_pairs(self.bias, self.weights.reshape(-1, 3, 3), self.multipliers)}
 
     def packed_pair_windows(self, stride: int) -> dict[str, ParamValue]:
-        """int8, depthwise, in a record for each channel; see pack_pair_windows."""
+        """int8 depthwise constants in a record for each channel; see pack_pair_windows."""
         assert self.multipliers is not None
         weights = self.weights.reshape(self.weights.shape[:3])
         return {"packed_weights": pack_pair_windows(self.bias, weights, self.multipliers, stride)}
 
     def packed_four_rows(self) -> dict[str, ParamValue]:
-        """int8, depthwise by windows of 3x3, in a record for each channel; see pack_four_rows."""
-        return {"packed_weights": pack_four_rows(self.bias, self.weights.reshape(-1, 3, 3), self.of_vectors)}
+        """int8 depthwise constants of 3x3 windows, in a record for each channel; see pack_four_rows."""
+        weights = self.weights.reshape(-1, 3, 3)
+        return {"packed_weights": pack_four_rows(self.bias, weights, self.mve_multipliers)}
 
     def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
         assert self.multipliers is not None
@@ -141,7 +144,10 @@ def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
 def numbers_of(
     results: Results, operator: Operator, source: Tensor, output: Tensor
 ) -> tuple[ConvConstants, dict[str, ParamValue]]:
-    """The constant arrays and the arithmetic parameters."""
+    """The constant arrays, and the `numbers`: the scalar parameters by which results are rounded and clipped.
+
+    Raises ValueError for int8 sums, or results of their rescaling, that could overflow.
+    """
     if source.dtype is not output.dtype:
         raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
     if source.dtype is graph.DType.FLOAT32:
@@ -170,7 +176,8 @@ def numbers_of(
 
 
 def bias_error(operator: Operator, source: Tensor, output: Tensor, sums: float = 0.0) -> RoundingErrors:
-    """The largest effect of a rounded bias, and of `sums` roundings of sums, on results in LSB, by channel.
+    """The largest effect of rounding on results, in LSB by channel: of a rounded bias, and of an error of
+    `sums` units of the int32 sum.
 
     Raises ValueError for a rounded bias of floats.
     """
@@ -190,7 +197,7 @@ def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]
 
 
 def fold_zero_point(name: str, weights: Integers, bias: ConstantArray, zero_point: int) -> NDArray[np.int32]:
-    """bias[k] - zero_point * sum of weights[k], with which kernels multiply raw input values.
+    """bias[k] - zero_point * sum of weights[k], so that kernels multiply raw input values.
 
     Raises ValueError if the result does not fit an int32.
     """

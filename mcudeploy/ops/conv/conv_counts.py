@@ -1,7 +1,8 @@
-"""Loop counts of the convolution kernels, of which their costs are sums.
+"""Loop counts of the convolution kernels; the cost of a call is their weighted sum.
 
 Each function follows one kernel of firmware/kernels: its blocks of pixels and channels, and the padding in
-its windows. A "turn" is a pass of a loop that takes several groups of values if it can.
+its windows. To *expand* int8 values is to widen them to 16 bits in scratch. A "turn" is a pass of an
+unrolled loop: several groups of values, or one of the last.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from mcudeploy.ops.conv.windows import Windows
 Fields = Mapping[str, Any]
 """Parameters of a kernel, by name."""
 RunCounts = Callable[[int, int], Counts]
+"""Counts by two numbers: of a product, by its channels and values; of copies, by their size and number."""
 Blocks = Callable[[int, int, int, int], Counts]
-"""Counts of multiplying, from pixels, the most pixels at a time, channels, and groups of values."""
+"""Counts of products, by the number of pixels, the most pixels at a time, channels, and groups of values."""
 
 _UNROLLED_PIXELS = 4
 """Groups in a turn of a block of pixels, see mcud_simd_dsp.h."""
@@ -72,7 +74,6 @@ def windows_expanded(fields: Fields) -> CountsOf:
     windows = Windows(fields)
     border = windows.cols < fields["window.kernel_cols"] if in_one_run else windows.cols >= 0
     inner, outer = int((~border).sum()), int(border.sum())
-    full: Counts = {"padding": outer * fields["row_runs"] * all_groups, "runs": outer * fields["row_runs"]}
     parts: list[Counts] = []
     for taps in windows.cols[border].tolist():
         if not in_one_run:
@@ -86,8 +87,10 @@ def windows_expanded(fields: Fields) -> CountsOf:
         else:
             outside = (values - taps * channels) // GROUP
             parts.append(merged(expanded(taps * channels), {"padding": outside, "runs": 2}))
+    # Counts of one row of all windows of an output row: inside the input, and in the padding.
     reached = merged(*parts, scaled(expanded(values), inner))
-    missed = merged(full, {"padding": inner * all_groups, "runs": inner})
+    runs = inner + outer * fields["row_runs"]
+    missed = {"padding": runs * all_groups, "runs": runs}
 
     def counts(rows: Interval) -> Counts:
         inside = windows.rows(rows)
@@ -157,7 +160,9 @@ def full(fields: Fields) -> CountsOf:
 
 
 def by_rows(fields: Fields, input_rows: int) -> CountsOf:
-    """conv2d_s8_by_rows: rows of whole groups form one run; the first begins the sums, the last ends them."""
+    """conv2d_s8_by_rows: rows of whole groups form one run; the first row begins the sums, the last ends
+    them.
+    """
     outputs, values = fields["output_channels"], fields["row_values"]
     records = outputs // 4 + outputs % 4
 
@@ -301,7 +306,10 @@ def _fours(channels: int, values: int) -> Counts:
 
 
 def _dots(channels: int, values: int, runs: int, *, finish: bool = True) -> Counts:
-    """Counts of multiplying runs of values, which may end with a part of a group, each one summed."""
+    """Counts of multiplying `runs` runs of `values` to four channels at a time, then to one.
+
+    Each run may end with a part of a group.
+    """
     (fours, ones), groups = divmod(channels, 4), values // GROUP
     counts: Counts = {
         "dots": fours * runs,

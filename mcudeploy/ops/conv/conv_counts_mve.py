@@ -14,7 +14,7 @@ from mcudeploy.ops.conv.packing import VECTOR
 from mcudeploy.ops.conv.windows import Windows
 
 _POINTERS = 4
-"""Pointers to taps in a vector."""
+"""Pointers of a list of taps that fill a vector."""
 
 
 def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
@@ -210,12 +210,13 @@ def depthwise(fields: Fields) -> CountsOf:
 
 
 def by_four_rows(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_rows_mve: of parts of the columns, blocks of rows are interleaved and multiplied."""
+    """dwconv2d_s8_rows_mve: in parts of the columns, blocks of rows are interleaved and multiplied."""
     stride, cols, most_cols = fields["window.stride_cols"], fields["dims.output_cols"], fields["most_outputs"]
     widths = [min(most_cols, cols - col) for col in range(0, cols, most_cols)]
     lefts = [part * most_cols * stride - fields["window.pad_left"] for part in range(len(widths))]
     spans = [(left, left + (width - 1) * stride + 3) for left, width in zip(lefts, widths, strict=True)]
     inside = sum(max(0, min(right, fields["dims.input_cols"]) - max(0, left)) for left, right in spans)
+    # Outputs of a row that a step computes, and rows that it computes together.
     step, pair = (2, 2 if fields["window.stride_rows"] == 1 else 1) if stride == 1 else (4, 1)
     channels, most_blocks = fields["dims.channels"], fields["most_blocks"]
     sixteens = whole_vectors(channels)
@@ -279,13 +280,16 @@ def whole_vectors(values: int) -> int:
 
 
 def multiplied(runs: dict[int, int], channels: int, depth: int, *, reads_on: bool = True) -> Counts:
-    """Counts of runs of pixels (their number, by length) by fours of channels, the last one copied."""
+    """Counts of runs of pixels (their number, by length) by fours of channels, the last four copied.
+
+    Unless a kernel `reads_on` past the end of the last pixel, it takes that pixel of a ragged depth alone.
+    """
     fours = -(-channels // 4)
     counts: dict[str, int] = defaultdict(int)
     for pixels, times in runs.items():
         counts["runs"] += times
         counts["copied_pixels"] += pixels * times if channels % 4 else 0
-        if depth <= 2 * VECTOR:  # a pixel that is missing is another one again
+        if depth <= 2 * VECTOR:  # an incomplete block repeats a pixel
             size, name = (3, "shallow") if depth <= VECTOR else (2, "middle")
             counts["blocks"] += -(-pixels // size) * times
             counts[name] += -(-pixels // size) * times * fours

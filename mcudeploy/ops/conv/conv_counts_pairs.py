@@ -19,7 +19,8 @@ _PAIRED_INPUT_ROWS = 32
 class _RowParts:
     """The parts of an output row.
 
-    `widths`: their outputs. `inside`, `beside`: expanded columns of all parts, in the input and in padding.
+    `widths`: the outputs of each part. `inside`, `beside`: the expanded columns of all parts together, in
+    the input and in padding.
     """
 
     widths: tuple[int, ...]
@@ -45,7 +46,10 @@ class _RowParts:
 
 
 def by_row_pairs(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_rows: pairs of rows are expanded and multiplied, in parts of rows and columns."""
+    """dwconv2d_s8_rows (3x3): pairs of input rows are expanded and multiplied, in parts of rows and columns.
+
+    A part of one output row whose three input rows have no padding expands these at once.
+    """
     strides = fields["window.stride_rows"], fields["window.stride_cols"]
     in_row = 4 if strides[1] == 1 else 2  # outputs of one row computed at a time
     parts, channels = _RowParts.of(fields, 3), fields["dims.channels"]
@@ -56,15 +60,15 @@ def by_row_pairs(fields: Fields) -> CountsOf:
     def counts(rows: Interval) -> Counts:
         firsts = range(rows.lo, rows.hi, most_rows)
         heights = [min(most_rows, rows.hi - first) for first in firsts]
-        tops = [
+        tops_of_ones = [
             first * strides[0] - fields["window.pad_top"]
             for first, height in zip(firsts, heights, strict=True)
             if height == 1
         ]
-        alone = sum(0 <= top <= fields["dims.input_rows"] - 3 for top in tops)
+        alone = sum(0 <= top <= fields["dims.input_rows"] - 3 for top in tops_of_ones)
         threes = alone * whole * len(widths)
-        twos, ones = divmod(len(rows), 2) if strides == (1, 1) else (0, len(rows))
-        pairs, singles = ones, ones  # expanded
+        twos, ones = divmod(len(rows), 2) if strides == (1, 1) else (0, len(rows))  # output rows together
+        pairs, singles = ones, ones  # input rows expanded together
         if strides == (1, 1):
             pairs += twos + sum(height > 1 for height in heights)
         elif strides == (2, 2):
@@ -97,7 +101,7 @@ def by_row_pairs(fields: Fields) -> CountsOf:
 
 
 def by_pair_windows(fields: Fields) -> CountsOf:
-    """dwconv2d_s8_pairs: pairs of rows are expanded and multiplied, in parts of rows and columns."""
+    """dwconv2d_s8_pairs: pairs of input rows are expanded and multiplied, in parts of rows and columns."""
     stride_rows, kernel_rows = fields["window.stride_rows"], fields["kernel_rows"]
     parts, channels = _RowParts.of(fields, fields["kernel_cols"]), fields["dims.channels"]
     widths, inside, blocks = parts.widths, parts.inside, parts.blocks(channels)

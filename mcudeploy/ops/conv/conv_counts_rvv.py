@@ -77,7 +77,7 @@ def depthwise(fields: Fields) -> CountsOf:
 
 
 def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:
-    """Counts of blocks of pixels by as many channels as a vector has sums; values are taken by four."""
+    """Counts of blocks of pixels by LANES channels at a time; values are taken by four."""
     chunks = _chunks(channels)
     counts: Counts = {"blocks": sum(blocks.values())}
     for pixels, times in blocks.items():

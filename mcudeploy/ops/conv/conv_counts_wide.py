@@ -1,4 +1,4 @@
-"""Loop counts of the convolution kernels by weights of 16 bits; see conv_counts."""
+"""Loop counts of the convolution kernels with weights of 16 bits; see conv_counts."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def _first_part(fields: Fields, outputs: Interval) -> Counts:
     channels = fields["dims.input_channels"]
     kernel_rows, kernel_cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
     columns = (len(outputs) - 1) * fields["window.stride_cols"] + kernel_cols
-    start = np.arange(columns) + outputs.lo * fields["window.stride_cols"] - fields["window.pad_left"]
-    inside = int(((start >= 0) & (start < fields["dims.input_cols"])).sum())
+    column = np.arange(columns) + outputs.lo * fields["window.stride_cols"] - fields["window.pad_left"]
+    inside = int(((column >= 0) & (column < fields["dims.input_cols"])).sum())
     loops = channels if channels in _UNROLLED_CHANNELS else "any"
     last = min(kernel_rows, 3) if kernel_rows % 2 else 0
     expansions = {"two": (kernel_rows - last) // 2, "one": int(last == 1), "three": int(last == 3)}

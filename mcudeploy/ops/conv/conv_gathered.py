@@ -29,9 +29,9 @@ class VectorKernel:
     isa: Isa
     counts: Callable[[Mapping[str, Any]], CountsOf]
     pixels: tuple[int, ...]
-    """How many windows it may gather, most first."""
+    """Numbers of windows that it can gather at a time, the largest first."""
     read_bytes: int = 0
-    """Bytes after the windows that are read in vain."""
+    """Bytes after the windows that the kernel reads and ignores."""
 
 
 def gathered(

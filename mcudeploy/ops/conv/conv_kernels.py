@@ -31,7 +31,7 @@ from mcudeploy.ops.conv.windows import Windowing, group_fields, window_fields
 from mcudeploy.ops.conv.winograd import winograd
 
 _MOST_DUAL_SUM = 1 << 23
-"""Limit of the absolute sums of odd channels, by weights of two channels in a half word."""
+"""Limit of the absolute sums of odd channels, if a half word holds the weights of two channels."""
 _MOST_EXPANDED_BYTES = 1280
 """Limit in bytes of the expanded windows of two pixels, unless a search weighs time against memory."""
 _SHORT_RUN = 8
@@ -69,7 +69,7 @@ def conv_kernel(
 def _int8_kernel(
     conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
 ) -> KernelCall:
-    """The kernels by weights of int8."""
+    """The kernels with int8 weights."""
     channels = source.shape[2]
     if conv.is_depthwise(channels):
         return depthwise_kernel(conv, constants, numbers, source, output)
@@ -209,7 +209,7 @@ def _float_depthwise(
     multiplier = conv.out_channels // source.shape[2]
     fields = window_fields(conv, source, output) | {"multiplier": multiplier}
     scratch = conv.kernel_shape[0] * OFFSET_BYTES
-    mode = "multiplied" if multiplier > 1 else ""  # it takes another path
+    mode = "multiplied" if multiplier > 1 else ""  # the kernel has separate loops for it
     arrays: dict[str, ParamValue] = {"weights": by_tap(constants.reals()), "bias": constants.bias}
     counts = conv_counts_f32.depthwise(fields, eights=multiplier == 1)
     call = KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, mode=mode, counts=counts)
@@ -222,9 +222,7 @@ def _float_depthwise(
 
 
 def _with_weights(call: KernelCall, constants: ConvConstants, groups: int = 1) -> KernelCall:
-    """The call of a float kernel with its weights. int8 weights are widened here, or at run time by a
-    variant.
-    """
+    """The call of a float kernel with its weights; its variant widens int8 weights at run time."""
     plain = replace(call, params=constants.packed_floats(groups) | dict(call.params))
     if constants.scale is None:
         return plain
@@ -265,7 +263,7 @@ def by_rows_kernel(
 def to_rows_kernel(
     rows: tuple[int, int], results: Results, operator: Operator, source: Tensor, output: Tensor
 ) -> KernelCall:
-    """The kernel whose output channels are (count, channels) rows; see Conv2dToRows.kernel."""
+    """The kernel whose output channels form `rows`, (number of rows, channels of a row); see Conv2dToRows."""
     channels, (count, row_channels) = source.shape[2], rows
     check_constants(operator, (count * row_channels, 1, 1, channels))
     constants, numbers = numbers_of(results, operator, source, output)

@@ -42,7 +42,7 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> Kern
 
 
 def general(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
-    """conv2d_s8_mve by some pixels, and conv2d_s8_first_mve; `fields` are shared by conv2d_s8 and others."""
+    """conv2d_s8_mve for each number of pixels, and conv2d_s8_first_mve; conv2d_s8 has the same `fields`."""
     groups = fields["groups"]
     assert isinstance(groups, int)
     by_windows = gathered(_GENERAL, _fours(constants, groups), fields, numbers, constants.weights.shape)
@@ -87,14 +87,14 @@ def depthwise(
 ) -> tuple[KernelCall, ...]:
     """dwconv2d_s8_mve; `fields` and scratch belong to dwconv2d_s8.
 
-    Empty if the sum of two taps' products could be 2^15: both weights would need to be -128.
+    Empty if the sum of two taps' products could be 2^15, which two adjacent weights of -128 make possible.
     """
     weights = constants.weights.reshape(len(constants.weights), -1)
     lowest = weights == np.iinfo(np.int8).min
     if np.any(lowest[:, :-1] & lowest[:, 1:]):
         return ()
     pixels = max(1, VECTOR // len(weights)) if fields["window.stride_cols"] == 1 else 1
-    parts = constants.bias, weights, constants.of_vectors
+    parts = constants.bias, weights, constants.mve_multipliers
     records = pack_vector_taps(*(np.concatenate([part] * pixels) for part in parts))
     arrays: Params = {"packed_weights": records, "padding": padding}
     params = arrays | fields | columns_inside(fields) | {"pixels": pixels} | numbers
@@ -103,7 +103,7 @@ def depthwise(
 
 
 def _fours(constants: ConvConstants, groups: int = 1) -> NDArray[np.int32]:
-    return pack_vector_fours(constants.bias, constants.weights, constants.of_vectors, groups)
+    return pack_vector_fours(constants.bias, constants.weights, constants.mve_multipliers, groups)
 
 
 def _records(constants: ConvConstants, runs: int) -> dict[str, NDArray[np.int32]]:

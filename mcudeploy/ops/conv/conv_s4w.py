@@ -1,6 +1,6 @@
-"""int8 convolutions by weights of four bits, which stay packed in flash: twins of kernels by weights of int8.
+"""int8 convolutions with weights of four bits, which stay packed: twins of kernels with int8 weights.
 
-See firmware/arith/int8/mcud_s4w.h. A layer has them if all its weights fit, whatever type the file has.
+See firmware/arith/int8/mcud_s4w.h. A layer has them if all its weights fit, whatever their type in the file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Params = dict[str, ParamValue]
 S4W_TWINS = frozenset(
     f"{name}{S4W}" for name in ("conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_deep")
 )
-"""The kernels by weights of four bits, printed from the sources of those by int8."""
+"""The kernels with weights of four bits, printed from the sources of those with int8 weights."""
 _CHANNELS = 4
 """Output channels of a record."""
 _PIXELS = 2
@@ -29,9 +29,9 @@ _PIXELS = 2
 _EXPANDED_BYTES = 2
 """Bytes of one int8 value in a block of pixels that is multiplied."""
 _MOST_SUM, _MOST_OFFSET_SUM = 1 << 19, 1 << 23
-"""Limits of absolute sums without a bias: of the last channel of a record; of the third, by weights + 8."""
+"""Limits of absolute sums without bias: of the last channel of a record; of the third, with weights + 8."""
 _UNROLLED = 4
-"""Groups of two pixels in a turn, or two groups of one; see mcud_s4w_dsp.h."""
+"""Groups in a turn of two pixels, or pairs of groups in a turn of one pixel; see mcud_s4w_dsp.h."""
 
 
 def fits_four_bits(weights: NDArray[Any]) -> bool:
@@ -52,8 +52,9 @@ def can_stay_packed(weights: NDArray[Any], groups: int = 1) -> bool:
 
 
 def direct(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
-    """conv2d_s8_1x1_direct_s4w, if it supports the depth and is exact for these constants; `fields` are those
-    of conv2d_s8_1x1_direct.
+    """conv2d_s8_1x1_direct_s4w, if it supports the depth and is exact for these constants.
+
+    `fields` are those of conv2d_s8_1x1_direct.
     """
     known: Mapping[str, Any] = fields
     if known["dims.input_channels"] % GROUP or not can_stay_packed(constants.weights):
@@ -104,7 +105,7 @@ def _records(constants: ConvConstants, runs: int, groups: int = 1) -> Params:
 
 
 def _blocks(pixels: int, most: int, channels: int, groups: int) -> Counts:
-    """Counts of mcud_multiply_s4w for pixels by two and a last one."""
+    """Counts of mcud_multiply_s4w for pixels two at a time, and a last one."""
     twos, one = divmod(pixels, _PIXELS)
     fours, rest = -(-channels // _CHANNELS), int(channels % _CHANNELS > 0)
     records = (twos + one) * fours

@@ -1,9 +1,9 @@
 """int8 convolutions whose results are rounded twice, as by TFLite's reference kernels.
 
-Both roundings are multiplications, each of which one instruction does. The first one, by multiplier / 2^31,
-adds sum * (2 * multiplier - 2^32) / 2^32 to the sum. The second one multiplies by 2^(32 - shift): that rounds
-halves up. One more rounds them away from zero, as long as values are less than 2^(32 - shift), since it adds
-the value itself to the fraction. See mcud_simd.h.
+Each rounding is a multiplication, which takes one instruction. The first, by multiplier / 2^31, adds
+sum * (2 * multiplier - 2^32) / 2^32 to the sum. The second multiplies by 2^(32 - shift), which rounds halves
+up. The factor 2^(32 - shift) + 1 adds the value itself to the fraction: it rounds halves away from zero if
+values are less than 2^(32 - shift). See mcud_simd.h.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _WORD_BITS = 32
 def settled(
     constants: ConvConstants, numbers: dict[str, ParamValue], output: Tensor
 ) -> tuple[ConvConstants, dict[str, ParamValue]] | None:
-    """Constants with two factors of each channel, and the numbers that belong to them.
+    """Constants with two factors of each channel, and their `numbers` (see numbers_of).
 
     None if two multiplications would not round all results as TFLite does. Channels with a constant result
     become a bias alone.
@@ -58,7 +58,7 @@ def settled(
     is_exact = (values < 1 << _WORD_BITS - shifts) | (shifts <= _SATURATED_SHIFT)
     low = numbers["act.min"]
     assert isinstance(low, int)
-    halves_up = low >= zero_point  # what is below zero is clipped
+    halves_up = low >= zero_point  # negative results are clipped
     if values.max() >= 1 << 31 or not (halves_up or is_exact.all()):
         return None
     powers = (1 << _WORD_BITS - shifts) + (0 if halves_up else 1)
@@ -102,7 +102,7 @@ def _without_constant(
 
 
 def twin(call: KernelCall, output: Tensor) -> KernelCall:
-    """The call of the twin of a kernel, and of those of the others that have one."""
+    """The call of the twin of a kernel; its others are the twins of the kernel's others."""
     twins = [
         replace(it, kernel=it.kernel + TWICE, counts=_counts(it.counts, output), others=())
         for it in (call, *call.others)

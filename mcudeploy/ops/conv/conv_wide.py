@@ -1,6 +1,6 @@
-"""The C kernels of int8 convolutions by weights of 16 bits, for cores with Arm's DSP extension.
+"""The C kernels of int8 convolutions with weights of 16 bits, for cores with Arm's DSP extension.
 
-They take fewer cycles than those by weights of 8 bits, which are widened at run time, and twice the flash.
+They take fewer cycles than kernels that widen weights of 8 bits at run time, and twice the flash.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ..
 def first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
     """conv2d_s8_first_wide by whole rows, and by parts of long ones, if it supports these windows.
 
-    `fields` are shared by conv2d_s8 and others.
+    conv2d_s8 has the same `fields`.
     """
     known: Mapping[str, Any] = fields
     channels, rows = known["dims.input_channels"], known["window.kernel_rows"]

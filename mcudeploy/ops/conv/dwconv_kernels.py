@@ -39,7 +39,9 @@ _FOUR_ROWS_BYTES = 64
 """Bytes of an interleaved column of four rows and 16 channels."""
 _MOST_BLOCKS = 8
 _MOST_COLUMNS = 36
-"""Interleaved columns of all blocks, but if one block has more."""
+"""Interleaved columns of all blocks, unless one block has more."""
+_FIXED = tuple(f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+"""Parameters that kernels for windows without dilation do not have."""
 
 
 def depthwise_kernel(
@@ -87,8 +89,7 @@ def _by_rows(
         return ()
     assert isinstance(cols, int)
     most = min(cols, padded(-(-cols // -(-cols // _MOST_OUTPUTS)), FOUR))
-    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
-    shared = without(fields, *fixed) | {"most_outputs": most}
+    shared = without(fields, *_FIXED) | {"most_outputs": most}
     own = shared | {"input_zero_point": int(padding[0])}
     params = constants.packed_row_pairs() | own | numbers
     scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
@@ -117,7 +118,7 @@ def _by_lines(
     fields: dict[str, ParamValue],
     padding: NDArray[np.int8],
 ) -> tuple[KernelCall, ...]:
-    """dwconv2d_s8_lines_mve, if it supports these windows and 3x3 is not what they are."""
+    """dwconv2d_s8_lines_mve, if it supports these windows and they have more than _LEAST_LINE_TAPS taps."""
     (rows, cols), stride, channels = conv.kernel_shape, conv.stride[1], len(padding)
     outputs = fields["dims.output_cols"]
     assert isinstance(outputs, int)
@@ -141,10 +142,9 @@ def _by_lines(
         "line": line,
     }
     weights = constants.weights.reshape(channels, rows, cols)
-    records = pack_lines(constants.bias, weights, constants.of_vectors, height, vectors)
-    fixed = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
+    records = pack_lines(constants.bias, weights, constants.mve_multipliers, height, vectors)
     arrays: dict[str, ParamValue] = {"packed_weights": records, "padding": padding}
-    params = arrays | without(fields, *fixed) | shape | numbers
+    params = arrays | without(fields, *_FIXED) | shape | numbers
     scratch = min(channels, VECTOR) * line
     counts = conv_counts_mve.by_lines(params)
     mode = f"{shape['rows']}by{vectors}"
@@ -167,9 +167,8 @@ def _by_pairs(
     assert isinstance(outputs, int)
     parts = -(-outputs * stride // _PAIRED_OUTPUTS)
     most = padded(-(-outputs // parts), FOUR)
-    others = (f"window.{name}_{along}" for name in ("kernel", "dilation") for along in ("rows", "cols"))
     own = {"kernel_rows": rows, "kernel_cols": cols, "most_outputs": most, "input_zero_point": zero_point}
-    params = constants.packed_pair_windows(stride) | without(fields, *others) | own | numbers
+    params = constants.packed_pair_windows(stride) | without(fields, *_FIXED) | own | numbers
     scratch = -(-rows // 2) * ((most - 1) * stride + cols) * _WINDOW_COLUMN_BYTES
     counts = conv_counts_pairs.by_pair_windows(params)
     mode = f"{cols}by{stride}"

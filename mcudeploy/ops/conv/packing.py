@@ -20,7 +20,7 @@ _Integer = TypeVar("_Integer", np.int8, np.int32)
 GROUP = 4
 """Values in a group."""
 EIGHT = 8
-"""Output channels of a record of two channels in a half word."""
+"""Output channels of a record whose half words hold the weights of two channels."""
 VECTOR = 16
 """int8 values in a vector."""
 LANES = 32
@@ -41,7 +41,7 @@ def pack_records(
 ) -> NDArray[np.int32]:
     """One record for every `block` channels of each group: biases, packed weights, multipliers [K] or [K][2].
 
-    `weights` have the blocks along their first axis, in this order. Missing channels are 0.
+    `weights` [groups * blocks][words of a block] are those of these records. Missing channels are 0.
     """
     parts = [_by_block(bias, groups, block), weights, _by_block(multipliers, groups, block)]
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
@@ -66,18 +66,19 @@ def pack_fours_and_ones(
     groups: int,
     runs: int,
 ) -> NDArray[np.int32]:
-    """Records of four channels of each group, then of its last one to three; see mcud_dot_row_s8.h.
+    """For each group, records of four channels, then a record for each of the last one to three.
 
-    `weights` [K, ...] and `runs` as for `pack_blocks`. Every channel takes the same number of words.
+    See mcud_dot_row_s8.h. `weights` [K, ...] and `runs` as for `pack_blocks`. Every channel takes the same
+    number of words.
     """
     whole = len(bias) // groups // GROUP * GROUP
 
     def records(block: int, chosen: slice) -> NDArray[np.int32]:
-        b, m = _of_groups(bias, groups, chosen), _of_groups(multipliers, groups, chosen)
-        if not b.size:
+        biases, factors = _of_groups(bias, groups, chosen), _of_groups(multipliers, groups, chosen)
+        if not biases.size:
             return np.empty((groups, 0), np.int32)
         blocks = pack_blocks(_of_groups(weights, groups, chosen), groups, runs, block)
-        return pack_records(b, blocks, m, groups, block).reshape(groups, -1)
+        return pack_records(biases, blocks, factors, groups, block).reshape(groups, -1)
 
     parts = [records(GROUP, slice(whole)), records(1, slice(whole, None))]
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
@@ -151,7 +152,7 @@ def pack_lanes(
 
 
 def pack_fours(values: NDArray[_Number], groups: int) -> NDArray[_Number]:
-    """[K, ...] -> [groups][fours of channels][depth][4], K being `groups` groups of channels.
+    """[K, ...] -> [groups][fours of channels][depth][4]; K is `groups` groups of channels.
 
     Incomplete fours of a group are filled with 0. Biases have depth 1.
     """
@@ -280,5 +281,5 @@ def _by_lane(values: NDArray[np.int32], more: int) -> NDArray[np.int32]:
 
 
 def _words(weights: NDArray[np.int8]) -> NDArray[np.int32]:
-    """The bytes as words of a little-endian machine."""
+    """The bytes as little-endian words."""
     return np.ascontiguousarray(weights).view("<i4").astype(np.int32).ravel()

@@ -1,4 +1,4 @@
-"""Taps of windows inside the input, as the kernels count them."""
+"""Windows of convolutions and pools: their parameters, and counts of their taps inside the input."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def sliding(
 
 
 def window_text(kernel: tuple[int, int], stride: tuple[int, int]) -> str:
-    """Windows as a comment names them: "3x3", "3x3 stride 2", "3x3 stride 2x1"."""
+    """Windows as text: "3x3", "3x3 stride 2", "3x3 stride 2x1"."""
     rows, cols = stride
     by = "" if rows == cols == 1 else f" stride {rows}" if rows == cols else f" stride {rows}x{cols}"
     return f"{kernel[0]}x{kernel[1]}{by}"
@@ -80,7 +80,7 @@ def window_fields(conv: Windowing, source: Tensor, output: Tensor) -> dict[str, 
 
 
 def group_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
-    """The groups of channels of a convolution's parameters."""
+    """The parameters of a convolution for its groups of channels."""
     return {
         "groups": conv.groups,
         "group_inputs": source.shape[2] // conv.groups,
@@ -112,7 +112,7 @@ class Windows:
 
     @cached_property
     def col_kinds(self) -> list[tuple[int, int]]:
-        """(taps, columns): the number of columns for each number of taps inside, if there are any."""
+        """Pairs (taps, columns): the number of columns whose windows have `taps` columns inside, above 0."""
         taps, columns = np.unique(self.cols[self.cols > 0], return_counts=True)
         return list(zip(taps.tolist(), columns.tolist(), strict=True))
 

@@ -1,7 +1,7 @@
 """The C kernels of int8 3x3 convolutions by Winograd's minimal filtering, with their weights transformed.
 
-A tile of 1x4, 2x4 or 4x4 results takes a half, a third or a quarter of the products, and 4, 5.3 or 8 bytes of
-flash for a weight. See firmware/arith/int8/mcud_winograd_s8.h.
+A tile of 1x4, 2x4 or 4x4 results takes a half, a third or a quarter of the products of the direct kernel, and
+4, 5.3 or 8 bytes of flash for a weight. See firmware/arith/int8/mcud_winograd_s8.h.
 """
 
 from __future__ import annotations
@@ -20,19 +20,28 @@ from mcudeploy.ops.conv.conv_constants import ConvConstants
 from mcudeploy.ops.conv.packing import padded
 from mcudeploy.ops.conv.windows import Windowing, window_fields
 
-_COLS, _INPUT_COLS, _TILES, _FOUR, _EIGHT, _WORD_BYTES = 4, 6, 2, 4, 8, 4
-_WORK_WORDS, _COPIED = 72, 16
+_FOUR, _EIGHT, _WORD_BYTES = 4, 8, 4
+_COLS, _INPUT_COLS = 4, 6
+"""Columns of a tile, and of the input under it."""
+_TILES = 2
+"""Tiles that are multiplied together."""
+_WORK_WORDS = 72
+"""Words of scratch in which a tile is transformed."""
+_COPIED = 16
+"""Channels of the input that are copied at a time, for tiles that reach into the padding."""
 _MOST_BYTES = 1 << 21
 """Limit of the weights of one layer."""
 _TWO = ((2, 0, 0), (1, 1, 1), (1, -1, 1), (0, 0, 2))
+"""The transform of three taps for two results, each line with a factor that makes it integer."""
 _FOUR_RESULTS = ((6, 0, 0), (-4, -4, -4), (-4, 4, -4), (1, 2, 4), (1, -2, 4))
+"""All lines but the last of the transform of three taps for four results."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Tiles:
-    """Tiles of a height: the transforms of a kernel's rows and columns, and the scale of the sums.
+    """Tiles of one height: the transforms of a kernel's rows and columns, and the scale of the sums.
 
-    Sums are `scale` times those of the direct convolution, and 2^shift times them in the end.
+    Sums are `scale` times those of the direct convolution; the last step makes them 2^shift times those.
     """
 
     rows: int
@@ -43,7 +52,7 @@ class _Tiles:
 
     @property
     def summed_rows(self) -> int:
-        """Rows of the kernel that are summed up like depth."""
+        """Rows of the kernel that are not transformed but summed, as the depth is."""
         return 3 if self.rows == 1 else 1
 
     @property
@@ -51,13 +60,13 @@ class _Tiles:
         return len(self.along_rows) // self.summed_rows * len(self.along_cols)
 
     def spread(self, weights: NDArray[np.int8]) -> NDArray[np.int64]:
-        """Return [K, 3, 3, C], transformed, K filled up to fours of channels."""
+        """Return weights [K, 3, 3, C] transformed, K filled up to fours of channels."""
         rows, cols = np.array(self.along_rows), np.array(self.along_cols)
         spread = np.einsum("ia,jb,oabk->oijk", rows, cols, weights.astype(np.int64), optimize=True)
         return np.pad(spread, ((0, -len(weights) % _FOUR), (0, 0), (0, 0), (0, 0)))
 
-    def weights(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
-        """Return [K, 3, 3, C], transformed, as int16 pairs in the order of the kernel."""
+    def packed_pairs(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
+        """Return weights [K, 3, 3, C] transformed, as int16 pairs in the order of the kernel."""
         full = self.spread(weights)
         depth = full.shape[3]
         if self.summed_rows > 1:  # [K][row][col] to [K][col][row]
@@ -66,15 +75,15 @@ class _Tiles:
         ordered = pairs.transpose(0, 2, 3, 4, 6, 1, 5)  # [fours][position][row][group][odd][channel][half]
         return _halves(ordered)
 
-    def vectors(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
-        """Return [K, 3, 3, C], transformed, as int16 vectors in the order of the kernel for them."""
+    def packed_vectors(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
+        """Return weights [K, 3, 3, C] transformed, as int16 vectors in the order of the kernel for MVE."""
         full = self.spread(weights)
         by_eights = full.reshape(-1, _FOUR, self.positions, full.shape[3] // _EIGHT, _EIGHT)
         return _halves(by_eights.transpose(0, 2, 3, 1, 4))  # [fours][position][depth / 8][channel][8]
 
 
 def _halves(values: NDArray[np.int64]) -> NDArray[np.int32]:
-    """Values of 16 bits in words."""
+    """Values of 16 bits, two in a word."""
     return np.ascontiguousarray(values.astype("<i2")).view("<i4").astype(np.int32).ravel()
 
 
@@ -110,7 +119,7 @@ def winograd(
         factors[: conv.out_channels, 0] = (bias * tiles.scale).astype(np.int32)  # modulo 2^32
         factors[: conv.out_channels, 1:] = own
         arrays: dict[str, ParamValue] = {
-            "packed_weights": tiles.weights(constants.weights),
+            "packed_weights": tiles.packed_pairs(constants.weights),
             "factors": factors.ravel(),
             "padding": padding,
         }
@@ -120,8 +129,8 @@ def winograd(
         counts = _Counts(tiles, conv.pads[:2], source.shape, output.shape)
         if tiles.rows == _COLS and depth % _EIGHT == 0:
             vectors: dict[str, ParamValue] = {
-                "packed_weights": tiles.vectors(constants.weights),
-                "factors": _vector_factors(factors, constants.of_vectors),
+                "packed_weights": tiles.packed_vectors(constants.weights),
+                "factors": _vector_factors(factors, constants.mve_multipliers),
                 "padding": np.tile(padding, _INPUT_COLS),
             }
             calls.append(
@@ -145,8 +154,8 @@ def winograd(
 
 
 def _vector_factors(factors: NDArray[np.int32], multipliers: NDArray[np.int32]) -> NDArray[np.int32]:
-    """The factors of channels for vectors. If results are rounded twice, four channels are grouped by kind of
-    factor.
+    """The factors of channels for MVE. If results are rounded twice, each kind of factor of four channels is
+    contiguous.
     """
     if multipliers.ndim == 1:
         return factors.ravel()

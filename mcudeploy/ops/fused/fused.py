@@ -1,7 +1,7 @@
 """A chain of operators as one operator: of the tensors between them, only some rows exist, in scratch.
 
-A call computes the rows that it needs of every stage; rows that two calls need are computed twice. In a
-bottleneck (expand by 1x1, filter each channel, project by 1x1) the stages may also run for a group of the
+A call computes the rows that it needs of every stage, so rows that two calls need are computed twice. In a
+*bottleneck* (1x1 expansion, depthwise filter, 1x1 projection) the stages may also run for a group of the
 expanded channels at a time: the projection then adds its products to 32-bit sums in scratch.
 """
 
@@ -35,8 +35,8 @@ def fused_name(stages: Sequence[str]) -> str:
 class Fused(PlainOperator):
     """The operators `stages`, each of which reads the output of the one before.
 
-    x -> y as the stages compute them in sequence, with the same bits. `between`: the outputs of all
-    stages but the last. The constants are those of the stages.
+    x -> y with the same bits as the stages in sequence. `between`: the outputs of all stages but the last.
+    The stages have their constants.
     """
 
     kind: ClassVar[str] = "Fused"
@@ -53,10 +53,10 @@ class Fused(PlainOperator):
         nests = [stage.op.loops((shape,)) for stage, shape in zip(self.stages, shapes, strict=True)]
         window = None
         for stage, nest in zip(self.stages, nests, strict=True):
-            own = row_window(nest)
-            if own is None:
+            of_stage = row_window(nest)
+            if of_stage is None:
                 raise ValueError(f"{stage.name} has no window along its rows")
-            window = own if window is None else own.after(window)
+            window = of_stage if window is None else of_stage.after(window)
         assert window is not None
         rows, cols, channels = nests[-1].output_shape()
         axes = (

@@ -19,11 +19,11 @@ from mcudeploy.ops.conv.packing import GROUP, padded
 from mcudeploy.ops.fused.row_window import RowWindow
 
 _GROUPS = (8, 16, 32)
-"""Channels of a group that are tried; the last group has the rest."""
+"""The numbers of channels of a group for which there is a call; the last group has the rest."""
 _BOTTLENECK = 3
 """Stages of a bottleneck."""
 _BATCHES = (1, 2, 4)
-"""Rows of the output that a pass computes."""
+"""The numbers of output rows that a pass computes, a call for each."""
 _ALIGN = 8
 """Bytes that parts of the scratch are aligned to."""
 _ROW_BY_ROW = ("dwconv2d_s8_rows", "dwconv2d_s8_pairs")
@@ -34,7 +34,7 @@ _FOUR_ROWS = "dwconv2d_s8_rows_mve"
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Stage:
-    """A stage, or a group of its channels: what it computes, and its calls."""
+    """A stage, or a group of its channels: its operator, its two tensors and its window of rows."""
 
     operator: Operator
     source: Tensor
@@ -66,7 +66,7 @@ def fused_kernel(
 
 
 def _is_bottleneck(stages: Sequence[_Stage]) -> bool:
-    """Whether int8 stages expand, filter each channel, and project by 1x1."""
+    """Whether the stages are an int8 bottleneck: expansion, depthwise filter, and 1x1 projection."""
     convs = [stage.operator.op for stage in stages if isinstance(stage.operator.op, Conv2d)]
     if not len(convs) == len(stages) == _BOTTLENECK:
         return False
@@ -85,9 +85,9 @@ def _is_bottleneck(stages: Sequence[_Stage]) -> bool:
 
 
 def _isas(stages: Sequence[KernelCall]) -> list[Isa]:
-    """The instructions that some call has variants for, those of every core first."""
-    own = {call.isa for stage in stages for call in (stage, *stage.others)}
-    return [isa for isa in Isa if isa is Isa.ANY or isa in own]
+    """The instruction sets for which some call has a variant; Isa.ANY, which every core has, is the first."""
+    used = {call.isa for stage in stages for call in (stage, *stage.others)}
+    return [isa for isa in Isa if isa is Isa.ANY or isa in used]
 
 
 def _row_calls(call: KernelCall, isa: Isa, lean: bool) -> KernelCall:
@@ -95,8 +95,8 @@ def _row_calls(call: KernelCall, isa: Isa, lean: bool) -> KernelCall:
     variants = [it for it in call.variants(isa) if it.once != _FOUR_ROWS]
     if lean:
         return min(variants, key=lambda it: it.scratch_bytes)
-    own = (it for it in variants if it.isa is isa is not Isa.ANY)
-    return next(own, None) or next((it for it in variants if it.once in _ROW_BY_ROW), variants[0])
+    of_isa = (it for it in variants if it.isa is isa is not Isa.ANY)
+    return next(of_isa, None) or next((it for it in variants if it.once in _ROW_BY_ROW), variants[0])
 
 
 def _whole_rows(stages: Sequence[_Stage]) -> Iterator[KernelCall]:
@@ -150,17 +150,18 @@ def _pair(expand: _Stage, middle: _Stage, channels: Interval) -> tuple[_Stage, _
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _StageByGroups:
-    """A stage by groups of channels: the calls for all channels, for the first, and for the last group."""
+    """A stage by groups of channels: its call for all channels, and those for the first and last group."""
 
     whole: KernelCall
     ends: tuple[KernelCall, KernelCall]
     channels: Sequence[Interval]
+    """The channels of each group."""
 
     def calls(self, isa: Isa, lean: bool) -> list[KernelCall]:
-        """The calls of all groups, which read parts of the arrays of the whole call.
+        """The calls of all groups, whose arrays are parts of those of the whole call.
 
-        There are none if those of the first and the last group are not such parts, or if a scalar depends
-        on all channels.
+        Empty if the arrays of the first or last group are not such parts, or if a scalar depends on all
+        channels.
         """
         whole = _row_calls(self.whole, isa, lean)
         calls: list[KernelCall] = []
@@ -181,11 +182,12 @@ class _StageByGroups:
             if name.startswith(("quant.", "act.")) and value != whole.params[name]:
                 return False
             if isinstance(value, np.ndarray):
-                every, own = whole.params.get(name), self.channels[number]
-                if not isinstance(every, np.ndarray) or value.size * self._count != every.size * len(own):
+                all_values, channels = whole.params.get(name), self.channels[number]
+                if not isinstance(all_values, np.ndarray):
                     return False
-                begin = self._begin(every, own)
-                if not np.array_equal(every[begin : begin + value.size], value):
+                begin = self._begin(all_values, channels)
+                right_size = value.size * self._count == all_values.size * len(channels)
+                if not right_size or not np.array_equal(all_values[begin : begin + value.size], value):
                     return False
         return True
 
@@ -228,10 +230,10 @@ def _sums(project: _Stage, size: int) -> KernelCall:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Assembly:
-    """The calls of fused_rows, by group and stage, for `batch` rows of the output at a time.
+    """The kernel calls that fused_rows makes, by group and stage, for `batch` rows of the output at a time.
 
-    `summed_channels`: those that come in groups, one pixel of a group at a time, whose products the last
-    stage adds to sums; 0 without groups.
+    `summed_channels`: the number of channels that come in groups, whose products the last stage adds to
+    sums; 0 without groups.
     """
 
     stages: Sequence[_Stage]
@@ -240,14 +242,14 @@ class _Assembly:
     summed_channels: int = 0
 
     def call(self, isa: Isa, mode: str) -> KernelCall:
-        """Return the call, with its place for rows, sums and the scratch of the stages."""
+        """Return the call of fused_rows. Its scratch has stages' rows, sums, and stages' scratch."""
         facts, at = [], 0
         for number, stage in enumerate(self.stages):
             slots = len(self._needed(number, Interval(0, self.batch))) if number + 1 < len(self.stages) else 0
             window, row_bytes = stage.window, stage.output.row_bytes
             in_last = row_bytes * self._last_channels // self._group_channels if slots else row_bytes
-            of_window = window.stride, window.lo, window.hi
-            facts.append((stage.output.shape[0], *of_window, slots, row_bytes, in_last, at))
+            rows_read = window.stride, window.lo, window.hi
+            facts.append((stage.output.shape[0], *rows_read, slots, row_bytes, in_last, at))
             at += padded(slots * row_bytes, _ALIGN)
         last = self.stages[-1].output
         if self.summed_channels:
@@ -287,7 +289,7 @@ class _Assembly:
         return (self.summed_channels - 1) % self._group_channels + 1
 
     def _needed(self, number: int, rows: Interval, *, clipped: bool = False) -> Interval:
-        """The rows of a stage that `rows` of the output need."""
+        """The rows of a stage that `rows` of the output need; without `clipped` also those in padding."""
         for later in reversed(self.stages[number + 1 :]):
             total = later.source.shape[0] if clipped else 1 << 30
             lo = later.window.stride * rows.lo + later.window.lo
@@ -309,6 +311,7 @@ class _Assembly:
             yield StageCall(stage.operator, tensors, call, rows, self._times(number, size))
 
     def _times(self, number: int, size: int) -> Callable[[Interval], float]:
+        """The number of calls of `size` rows that a stage makes for some rows of the output."""
         groups = self.summed_channels / self._group_channels
 
         def times(rows: Interval) -> float:
@@ -326,12 +329,12 @@ class _Assembly:
         if self.summed_channels:
             pixels, channels = len(rows) * self._pixels, self.stages[-1].output.shape[2]
             fours, ones = divmod(channels, FOUR)
-            every = pixels * len(self.calls)
+            pixels_of_groups = pixels * len(self.calls)
             counts |= {
                 "summed": passes,
-                "fours": every * fours,
+                "fours": pixels_of_groups * fours,
                 "groups": pixels * fours * self.summed_channels / GROUP,
-                "ones": pixels * ones * self.summed_channels + every * ones * GROUP,
+                "ones": pixels * ones * self.summed_channels + pixels_of_groups * ones * GROUP,
                 "results": pixels * channels,
             }
         return counts

@@ -17,7 +17,7 @@ class RowWindow:
     hi: int
 
     def after(self, inner: RowWindow) -> RowWindow:
-        """Return the rows that the chain of `inner` and this operator reads of the input of `inner`."""
+        """Return the window of the chain of `inner` and this operator on the input of `inner`."""
         return RowWindow(
             self.stride * inner.stride,
             self.lo * inner.stride + inner.lo,
@@ -28,7 +28,7 @@ class RowWindow:
 def row_window(nest: LoopNest) -> RowWindow | None:
     """Return the window along the rows of an operator with one input.
 
-    None if its rows have no window of fixed size, or if it needs all rows of its input at once.
+    None if its output rows have no window of fixed size, or if they need all rows of its input.
     """
     if len(nest.reads) != 1:
         return None

@@ -17,15 +17,15 @@ from mcudeploy.ops.common import (
 )
 
 MODES = {"nearest": 1, "linear": 2, "bilinear": 2, "cubic": 4, "bicubic": 4}
-"""Neighbours along an axis."""
+"""Neighbours along an axis, by ONNX's name of the mode."""
 PADDINGS = ("zeros", "border", "reflection")
 
 
 @dataclass(frozen=True, slots=True)
 class GridSample(PlainOperator):
-    """Pixel (row, col) of the output is the image at the position (x, y) that the second input holds there.
+    """Image (H, W, C), positions (rows, cols, 2) -> (rows, cols, C): the image at position (x, y), float32.
 
-    A pixel is the weighted sum of `taps` * `taps` neighbours; float32.
+    A pixel is the weighted sum of `taps` * `taps` neighbours of its position.
     """
 
     kind: ClassVar[str] = "GridSample"
@@ -38,7 +38,7 @@ class GridSample(PlainOperator):
         """Every row needs the whole image, and its own row of positions."""
         image, grid = inputs
         if grid[2] != 2 or self.padding not in PADDINGS or self.taps not in MODES.values():
-            raise ValueError(f"places {grid} of {self.taps} neighbours with {self.padding} around them")
+            raise ValueError(f"positions {grid}, {self.taps} neighbours, padding {self.padding}: unsupported")
         axes: tuple[Axis, ...] = (
             *spatial_axes((*grid[:2], image[2])),
             reduced_axis("any_row", image[0]),
@@ -53,7 +53,7 @@ class GridSample(PlainOperator):
         """Return the kernel `grid_sample_f32`."""
         require_same_dtype(*inputs, output)
         if is_int8(output):
-            raise ValueError("places are computed in float32, and so is what lies there")
+            raise ValueError("positions and sampled pixels are float32 only")
         rows, cols, channels = inputs[0].shape
         pixels = output.shape[1]
         params = {

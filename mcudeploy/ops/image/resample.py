@@ -17,8 +17,9 @@ from mcudeploy.ops.image.resize import ResizedAxis, coordinate
 
 @dataclass(frozen=True, slots=True)
 class Taps:
-    """Position i of one axis is the sum of weights[i][k] * input[first[i] + k]; it is outside the input if it
-    has no weights.
+    """Position i of one axis is the sum of weights[i][k] * input[first[i] + k].
+
+    A position without weights is outside the input.
     """
 
     first: tuple[int, ...]
@@ -26,31 +27,32 @@ class Taps:
 
     def index(self, axis: str) -> TableIndex:
         """The loop nest's index of an input whose output runs through `axis`."""
-        ends = (low + max(len(some), 1) for low, some in zip(self.first, self.weights, strict=True))
+        ends = (low + max(len(weights), 1) for low, weights in zip(self.first, self.weights, strict=True))
         return TableIndex(axis, self.first, tuple(ends))
 
     def params(self, name: str) -> dict[str, ParamValue]:
-        """The kernel's tables of this axis, and the number of weights of a position in them."""
-        most = self.most
-        table = np.zeros((len(self.weights), most), np.float32)
-        for line, some in zip(table, self.weights, strict=True):
-            line[: len(some)] = some
+        """The kernel's tables of this axis: first neighbours, numbers of weights, and weights."""
+        table = np.zeros((len(self.weights), self.most), np.float32)
+        for line, weights in zip(table, self.weights, strict=True):
+            line[: len(weights)] = weights
         return {
             f"{name}s": np.array(self.first, np.uint16),
-            f"{name}_taps": np.array([len(some) for some in self.weights], np.uint16),
+            f"{name}_taps": np.array([len(weights) for weights in self.weights], np.uint16),
             f"{name}_weights": table.reshape(-1),
         }
 
     @property
     def most(self) -> int:
         """The largest number of weights of a position."""
-        return max(1, *(len(some) for some in self.weights))
+        return max(1, *map(len, self.weights))
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """Weighting of neighbours: `cubic` with its coefficient, else linear. With `antialias` the filter widens
-    by the factor by which the result shrinks. Neighbours outside repeat the border, or have no weight.
+    """Weighting of neighbours: cubic with a coefficient, or linear.
+
+    With `antialias` the filter widens by the factor by which the result shrinks. Neighbours outside the
+    image repeat its border; with `exclude_outside` they have no weight.
     """
 
     cubic: bool
@@ -79,7 +81,10 @@ def resize_taps(axis: ResizedAxis, kind: Filter) -> Taps:
 
 
 def _weights(place: float, axis: ResizedAxis, kind: Filter, wider: float) -> tuple[int, tuple[float, ...]]:
-    """The first neighbour inside, and the weights from it onwards."""
+    """The first neighbour inside the input, and the weights from it onwards; () for a place outside.
+
+    `wider`: the factor by which antialiasing widens the filter.
+    """
     last = axis.in_size - 1
     if axis.crops and not 0 <= place <= last:
         return min(max(floor(place), 0), last), ()
@@ -137,12 +142,12 @@ class Resample(PlainOperator):
             "channels": output.shape[2],
             "outside": float(self.outside),
         }
-        taps = [len(some) for some in self.rows.weights]
-        col_taps = sum(len(some) for some in self.cols.weights)
+        row_taps = [len(weights) for weights in self.rows.weights]
+        col_taps = sum(map(len, self.cols.weights))
         cols, channels = output.shape[1:]
 
         def counts(rows: Interval) -> Counts:
-            inside = [count for count in taps[rows.lo : rows.hi] if count]
+            inside = [count for count in row_taps[rows.lo : rows.hi] if count]
             computed, line = len(inside), source.shape[1] * channels
             return {
                 "calls": 1,

@@ -41,17 +41,17 @@ COL_BITS = 22
 """Fraction bits of a column's weight in the int8 kernel: an int32_t holds at most 255 * 2^22."""
 
 _VECTOR_SHIFTS = range(44, 55)
-"""Range of scale ratios, 2^-16 to 2^9, in which a sum without its lower 32 bits recognises near-ties and has
-room for zero points.
+"""Shifts, for scale ratios from 2^-16 to 2^9, at which the upper 32 bits of a sum suffice: they distinguish
+near-ties, and have room for zero points.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class ResizeSamples:
-    """Sources of the output positions of one axis.
+    """The input positions of each output position of one axis.
 
-    Position i is (1 - fraction[i]) * input[first[i]] + fraction[i] * input[first[i] + 1], and input[first[i]]
-    alone if the fraction is 0, as always for nearest. 0 <= fraction < 1.
+    Output i is (1 - fraction[i]) * input[first[i]] + fraction[i] * input[first[i] + 1], 0 <= fraction < 1.
+    Nearest has fractions of 0 alone.
     """
 
     first: tuple[int, ...]
@@ -68,7 +68,7 @@ class ResizedAxis:
     """One axis of a resized image.
 
     `scale` is the node's scale of this axis, or out_size / in_size if it states sizes; `roi` is the part of
-    the input, from 0 to 1, that tf_crop_and_resize takes. Raises ValueError for other coordinates.
+    the input, from 0 to 1, that tf_crop_and_resize takes. Raises ValueError for unknown `coordinates`.
     """
 
     in_size: int
@@ -83,7 +83,7 @@ class ResizedAxis:
 
     @property
     def crops(self) -> bool:
-        """Whether positions outside the input have a separate value."""
+        """Whether positions outside the input get a constant value."""
         return self.coordinates == CROPPING
 
 
@@ -134,7 +134,7 @@ def coordinate(position: int, axis: ResizedAxis) -> np.float32:
         case "half_pixel_symmetric":
             adjustment = np.float32(out_size) / (ratio * np.float32(in_size))
             offset = np.float32(in_size) / np.float32(2) * (one - adjustment)
-            # Unlike in the other modes ONNX Runtime continues in double precision.
+            # ONNX Runtime continues in double precision, in this mode alone.
             return np.float32(float(offset) + (position + 0.5) / float(ratio) - 0.5)
         case "tf_crop_and_resize":
             start, end = (np.float32(bound) for bound in axis.roi)
@@ -147,7 +147,7 @@ def coordinate(position: int, axis: ResizedAxis) -> np.float32:
 
 
 def _fixed_point(fractions: tuple[float, ...]) -> NDArray[np.uint32]:
-    """Fractions below 1 in units of 2^-32, which are exact for a float32 coordinate."""
+    """Fractions below 1 in units of 2^-32, of which the fraction of a float32 coordinate is a multiple."""
     return np.array([int(fraction * 2**32) for fraction in fractions], np.uint32)
 
 

@@ -1,4 +1,4 @@
-"""Regions of an image, divided into bins and averaged over interpolated samples."""
+"""Regions of an image, divided into bins: the mean, or the largest, of interpolated samples in each bin."""
 
 from __future__ import annotations
 
@@ -24,8 +24,10 @@ from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, require_same_dtype, 
 
 @dataclass(frozen=True, slots=True)
 class RoiAlign(PlainOperator):
-    """Image (H, W, C) and regions (count, 1, 4), or `count` of them in constants["regions"], to (count *
-    bins[0], bins[1], C), float32; see roi_align_f32.h.
+    """Image (H, W, C), regions (count, 1, 4) -> (count * bins[0], bins[1], C), float32; see roi_align_f32.h.
+
+    If `count` is set, the regions are constants["regions"] instead of an input. `samples` along each side of
+    a bin; 0: by the size of the region. `largest`: the largest sample of a bin, not the mean.
     """
 
     kind: ClassVar[str] = "RoiAlign"
@@ -38,7 +40,7 @@ class RoiAlign(PlainOperator):
     count: int | None = None
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A row of bins may read any part of the image, and reads its region."""
+        """A row of bins reads its region, and may read any part of the image."""
         image, *regions = inputs
         count = regions[0][0] if self.count is None else self.count
         if any(shape[1:] != (1, 4) for shape in regions) or min(*self.bins, count) < 1 or self.samples < 0:
@@ -78,13 +80,12 @@ class RoiAlign(PlainOperator):
             "scale": float(np.float32(self.scale)),
             "offset": 0.5 if self.half_pixel else 0.0,
         }
-        sides = (
+        height, width = (
             self.samples or max(size // bins, 1) for size, bins in zip((rows, cols), self.bins, strict=True)
         )
-        height, width = sides
 
         def counts(block: Interval) -> Counts:
-            """Count samples that depend on the regions as if a region were the whole image."""
+            """Return the counts, those that depend on regions as if each region were the whole image."""
             bins = len(block) * self.bins[1]
             samples = bins * height * width
             reduction = "largest" if self.largest else "summed"

@@ -1,4 +1,4 @@
-"""Boxes chosen by their scores, none of which overlaps another one by much."""
+"""The choice of boxes by their scores, without those that overlap a better one."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, 
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
 
 _CONSIDERED = 4
-"""Boxes that an estimate supposes to be considered for each one that is chosen."""
+"""The number of boxes that the kernel examines for each chosen one, as its cost assumes."""
 
 
 @dataclass(frozen=True, slots=True)
 class NonMaxSuppression(PlainOperator):
-    """The numbers of up to `count` boxes, by falling scores, then -1.
+    """The indices of up to `count` boxes, by falling scores, then -1.
 
     Boxes (N, 1, 4) have two opposite corners; the scores are (1, 1, N); the result is int32 (1, 1, count). A
-    box is left out if it shares more than `most_overlap` of the union with a chosen one, or if its score is
-    below `least_score`.
+    box is left out if its score is below `least_score`, or if its intersection with a chosen box is more
+    than `most_overlap` of their union.
     """
 
     kind: ClassVar[str] = "NonMaxSuppression"
@@ -31,10 +31,10 @@ class NonMaxSuppression(PlainOperator):
     most_overlap: float
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Every number needs all boxes and scores. Raises ValueError for other shapes."""
+        """Every index needs all boxes and scores. Raises ValueError for other shapes."""
         boxes, scores = inputs
         if boxes[1:] != (1, 4) or scores != (1, 1, boxes[0]) or self.count < 1:
-            raise ValueError(f"boxes {boxes} and scores {scores} do not fit, or none is wanted")
+            raise ValueError(f"boxes {boxes} and scores {scores} do not fit, or the count {self.count} is 0")
         axes = (
             *spatial_axes((1, 1, self.count)),
             reduced_axis("any", boxes[0]),
@@ -46,7 +46,7 @@ class NonMaxSuppression(PlainOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `non_max_suppression`. Raises ValueError for other types."""
         if any(tensor.dtype != "float32" for tensor in inputs) or output.dtype != "int32":
-            raise ValueError("boxes and scores are float32, the numbers int32")
+            raise ValueError("boxes and scores are float32, the indices int32")
         boxes = inputs[0].shape[0]
         params: dict[str, ParamValue] = {
             "boxes": boxes,

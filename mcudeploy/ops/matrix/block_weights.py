@@ -1,4 +1,4 @@
-"""Weights of few bits that stay packed: layers that multiply floats by them, and rows of tables of them.
+"""Packed weights, of 2, 4 or 8 bits: dense layers of floats, and the gathering of rows of a table.
 
 Weights [K, depth] have a scale, and perhaps a zero point, for each block along the depth of each row.
 """
@@ -33,18 +33,18 @@ BLOCK_UNIT = 4
 """Blocks have a multiple of this number of values."""
 _WORD = 32
 _PIXELS = 4
-"""Pixels that are multiplied together by weights that are widened in scratch."""
+"""Pixels that are multiplied together, with weights that are widened in scratch."""
 _WIDENED = 32
-"""Values whose weights are widened at a time."""
+"""Depth of the weights that are widened at a time."""
 
 
 @dataclass(frozen=True, slots=True)
 class BlockDense(PlainOperator):
-    """y[r, c, k] = clip(bias[k] + sum over i of x[r, c, i] * w[k, i]) of floats, by packed weights w.
+    """y[r, c, k] = clip(bias[k] + sum over i of x[r, c, i] * w[k, i]) of floats, with packed weights w.
 
-    x (H, W, depth) -> y (H, W, K). Constants: `weights` int8 [K, depth], of two's complement of `bits` bits;
-    `scale` float32 [K, blocks]; `zero` int8 [K, blocks], and `bias` float32 [K], absent if all are 0. w is
-    scale * (weights - zero). Blocks have `block` values, a multiple of 4, the last one of a row the rest.
+    x (H, W, depth) -> y (H, W, K). Constants: `weights` int8 [K, depth], in the range of `bits` bits; `scale`
+    float32 [K, blocks]; `zero` int8 [K, blocks], and `bias` float32 [K], absent if all are 0. w is scale *
+    (weights - zero). A block has `block` values, a multiple of 4; the last block of a row has the rest.
     """
 
     kind: ClassVar[str] = "BlockDense"
@@ -103,10 +103,10 @@ class BlockDense(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class GatherBlocks(PlainOperator):
-    """Row indices[i] of a table of packed weights, as floats, for row i of the output.
+    """Row i of the output is row indices[i] of a table of packed weights, as floats.
 
     The input has the indices, int32 (1, 1, count): negative ones count from the end, and those outside are
-    clamped. The table (rows, width) is constants as those of BlockDense, K being its rows.
+    clamped. The table (rows, width) has the constants of BlockDense, with K = rows and depth = width.
     """
 
     kind: ClassVar[str] = "GatherBlocks"
@@ -143,7 +143,7 @@ class GatherBlocks(PlainOperator):
 
 
 def packed_blocks(operator: Operator, shape: tuple[int, int], block: int, bits: int) -> dict[str, ParamValue]:
-    """Return the weights, scales and zero points of [K, depth] weights as mcud_blocks_f32.h has them.
+    """Return weights, scales and zero points in the layout of mcud_blocks_f32.h; `shape` is (K, depth).
 
     Raises ValueError if they do not fit the shape, the blocks or the bits.
     """
@@ -182,7 +182,7 @@ PACKED = BlockDense | GatherBlocks
 
 
 def packed_bytes(operator: Operator) -> int:
-    """Return the bytes of weights, scales and zero points in flash, less what fills up groups and words."""
+    """Return the bytes in flash of weights, scales and zero points, without padding of groups and words."""
     assert isinstance(operator.op, PACKED)
     constants = operator.constants
     others = sum(constants[name].nbytes for name in ("scale", "zero") if name in constants)

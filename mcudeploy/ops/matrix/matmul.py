@@ -66,7 +66,7 @@ class MatMul(PlainOperator):
         return LoopNest(axes, reads, (in_m, in_h, in_n), multiplies=True)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """matmul_s8, matmul_f32; with transposed B matmul_s8_bt, matmul_f32_bt; others for both."""
+        """matmul_s8 or matmul_f32, with transposed B matmul_s8_bt or matmul_f32_bt. int8 has variants."""
         require_same_dtype(*inputs, output)
         heads, m, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
         size: dict[str, ParamValue] = {
@@ -163,7 +163,7 @@ def _float_line(k: int, n: int, together: int) -> Counts:
 
 
 def _lines(k: int, n: int) -> Counts:
-    """Counts of a line of the product, by four lines of a transposed matrix at a time."""
+    """Counts of a line of the product with a transposed matrix, by four lines of that at a time."""
     blocks = -(-n // _LINES)
     return {
         "blocks": blocks,
@@ -175,9 +175,9 @@ def _lines(k: int, n: int) -> Counts:
 
 
 def _columns(k: int, n: int) -> Counts:
-    """Counts of a line of the product, by blocks of columns: four by four, the last ones singly.
+    """Counts of a line of the product, by blocks of columns; see mcud_product_s8.h.
 
-    With vectors, all columns of a block are taken together, else four at a time; see mcud_product_s8.h.
+    With vectors, all columns of a block are taken together, else four at a time, the last ones singly.
     """
     blocks, fours, single = -(-n // _COLUMNS), n // 4, n % 4
     some = -(-(n % _COLUMNS) // 4)

@@ -51,10 +51,10 @@ class CellFunction:
 
 @dataclass(frozen=True, slots=True)
 class CellFunctions:
-    """The functions of cells that are not the usual ones.
+    """The functions of a cell that differ from ONNX's defaults: of gates, candidate, and state.
 
-    Functions of the gates (of h in a plain network), the candidate, and the cell state of an LSTM; `clip`:
-    limit of the absolute value of a gate's sum; `coupled`: the forget gate is 1 minus the input gate.
+    `gate` is the function of h in a plain RNN; `state` that of the cell state of an LSTM. `clip`: limit of
+    the absolute value of a gate's sum; `coupled`: the forget gate is 1 minus the input gate.
     """
 
     gate: CellFunction
@@ -92,7 +92,7 @@ class Recurrent(PlainOperator):
     saturates: bool = False
     """Whether a NaN or infinite gate of an LSTM or GRU enters its function as the largest float32."""
     functions: CellFunctions | None = None
-    """Functions of the cell "rnn", and of an LSTM or GRU that is not the usual one."""
+    """Functions of the cell "rnn", and of an LSTM or GRU without ONNX's default functions."""
 
     def label(self, inputs: tuple[Shape, ...]) -> str:
         """The cell."""
@@ -106,8 +106,8 @@ class Recurrent(PlainOperator):
         if len(states) not in (0, STATES[self.cell]) or any(it != (1, 1, self.hidden) for it in states):
             raise ValueError(f"the states are vectors of {self.hidden}, found the shapes {states}")
         if self.keeps and not states:
-            raise ValueError("what is kept are states that are inputs")
-        # the terms that the state adds to the inputs lie beyond them if nothing is read
+            raise ValueError("only initial states that are inputs can keep the final states")
+        # Axis "in" runs through the inputs, then the state; positions past the end of either are padding.
         every = self.result == "steps"
         axes = (
             Axis("row", 1),
@@ -123,13 +123,14 @@ class Recurrent(PlainOperator):
         return LoopNest(axes, reads, (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
 
     def last_state(self, steps: int) -> tuple[int, Recurrent] | None:
-        """The last step, or the first in reverse."""
+        """The step whose h is the last state, and the operator that returns it alone."""
         if self.result != "steps":
             return None
         return 0 if self.reverse else steps - 1, replace(self, result="last")
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32, or cells_f32 for other functions.
+        """lstm_f32, gru_f32, rnn_tanh_f32, rnn_relu_f32 or rnn_sigmoid_f32; cells_f32 for other functions.
+
         Raises ValueError for int8 tensors, and for constants that do not fit.
         """
         require_same_dtype(*inputs, output)
@@ -204,7 +205,7 @@ class Recurrent(PlainOperator):
         }
 
     def _gates(self, values: ConstantArray) -> tuple[ConstantArray, ConstantArray | None]:
-        """Values of all gates: of those that read h itself, and of the others."""
+        """The values of all gates; for a GRU, of its two gates and of its candidate."""
         if self.cell != "gru":
             return values, None
         return values[: 2 * self.hidden], values[2 * self.hidden :]

@@ -74,7 +74,7 @@ class Svdf(PlainOperator):
         kernel = "svdf_f32"
         if is_int8(output):
             if quantization_of(x) != quantization_of(state):
-                raise ValueError(f"{x.name} needs the quantisation of {state.name}, which takes it in")
+                raise ValueError(f"{x.name} needs the quantisation of {state.name}, which stores its values")
             kernel = "svdf_s8"
             params["bias"], arithmetic = _arithmetic(operator, state, output)
             size |= arithmetic

@@ -1,4 +1,7 @@
-"""Kernel calls for some columns of one row, or some channels of its only pixel, by changed parameters."""
+"""Kernel calls for some columns of one row, or for some channels of its only pixel.
+
+A *cell* is one such column or channel. The call for some cells is the call for all, with other parameters.
+"""
 
 from __future__ import annotations
 
@@ -31,16 +34,16 @@ BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {
 }  # fmt: skip
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
 _BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w", "dense_f32_blocks"}
-"""Kernels whose constants are stored by blocks of output channels, in sequence."""
+"""Kernels whose constants are stored in blocks of output channels."""
 _UNPADDED = frozenset({"conv2d_s8_full", "conv2d_s8_1x1_direct"})
-"""Kernels whose last channels have records of one channel."""
+"""Kernels whose last one to three channels have records of one channel each."""
 _BLOCKED = ("packed_weights", "weights", "scale", "zero", "bias")
 
 
 def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
-    """The number of cells that the first cell of a part is a multiple of; 0 if rows are not cut.
+    """The number of cells of which the first cell of a part is a multiple; 0 if rows cannot be divided.
 
-    With columns, parts then begin at multiples of `part_bytes`; with channels, at a record of constants.
+    Parts of columns then begin at multiples of `part_bytes`; parts of channels at a record of constants.
     """
     if output.shape[1] == 1:
         if call.once in _BY_EIGHTS:
@@ -52,8 +55,9 @@ def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
 
 
 def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCall, int]:
-    """The call that computes only these cells of one row, its output beginning at the first of them, and the
-    number of values by which its input begins later.
+    """The call that computes only these cells of one row, and the number of input values that it skips.
+
+    Its output begins at the first of these cells.
     """
     if output.shape[1] == 1:
         return replace(call, params=_channels(call, cells)), 0
@@ -66,7 +70,7 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 
 
 def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
-    """The parameters for output channels from a multiple of four, or of a record's, onwards."""
+    """The parameters for these output channels, the first of which begins a record of constants."""
     block = PAIR if call.once in _BY_PAIRS else EIGHT if call.once in _BY_EIGHTS else FOUR
     count = next(name for name in ("dims.output_channels", "output_channels") if name in call.params)
     stored = _whole(call, count) if call.once in _UNPADDED else padded(_whole(call, count), block)

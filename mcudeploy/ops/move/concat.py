@@ -69,7 +69,7 @@ class Concat(PlainOperator):
         require_same_dtype(*inputs, output)
         tables, table_of_input = requantization_tables(inputs, output)
         table_count = 0 if tables is None else tables.size // 256
-        through = (
+        by_table = (
             [False] * len(inputs) if table_of_input is None else [at < table_count for at in table_of_input]
         )
         params: dict[str, ParamValue] = {"tables": tables, "table_of_input": table_of_input}
@@ -78,7 +78,7 @@ class Concat(PlainOperator):
             rows = np.array([tensor.shape[0] for tensor in inputs], np.uint32)
             params |= {"rows": rows, "row_bytes": output.row_bytes, "table_count": table_count}
             ends = np.cumsum(rows).tolist()
-            return KernelCall("concat_rows", params, counts=_row_counts(output.row_bytes, ends, through))
+            return KernelCall("concat_rows", params, counts=_row_counts(output.row_bytes, ends, by_table))
         pieces = output.shape[1] if self.axis == 2 else 1
         run_bytes = [tensor.row_bytes // pieces for tensor in inputs]
         params |= {
@@ -88,20 +88,20 @@ class Concat(PlainOperator):
             "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
             "table_count": table_count,
         }
-        each = (copied(run, pieces, by_table=mapped) for run, mapped in zip(run_bytes, through, strict=True))
+        each = (copied(run, pieces, by_table=looks) for run, looks in zip(run_bytes, by_table, strict=True))
         row = {"rows": 1, "inputs": len(inputs)} | merged(*each)
         return KernelCall("concat", params, counts=counts_of_rows(row))
 
 
-def _row_counts(row_bytes: int, ends: list[int], through: list[bool]) -> CountsOf:
-    """Copy rows, or look them up `through` a table; input i ends at row ends[i] of the output."""
+def _row_counts(row_bytes: int, ends: list[int], by_table: list[bool]) -> CountsOf:
+    """Counts of copying rows, or of looking them up in a table; input i ends at row ends[i] of the output."""
 
     def counts(rows: Interval) -> Counts:
         inputs = [rows.clip(start, end) for start, end in zip([0, *ends], ends, strict=False)]
         each = (
-            copied(row_bytes, len(some), by_table=mapped)
-            for some, mapped in zip(inputs, through, strict=True)
-            if len(some)
+            copied(row_bytes, len(taken), by_table=looks)
+            for taken, looks in zip(inputs, by_table, strict=True)
+            if len(taken)
         )
         return {"calls": 1, "rows": len(rows)} | merged(*each)
 
@@ -114,8 +114,9 @@ def requantization_tables(
     np.ndarray[tuple[int, ...], np.dtype[np.int8]] | None,
     np.ndarray[tuple[int, ...], np.dtype[np.uint32]] | None,
 ]:
-    """Requantisation tables int8[n * 256], and the table of each input (n: none). None if no input needs
-    one.
+    """Requantisation tables int8[n * 256], and the number of each input's table; n stands for no table.
+
+    (None, None) if no input needs a table.
     """
     if not is_int8(output):
         return None, None

@@ -25,7 +25,7 @@ from mcudeploy.ops.move.take import MOST, Positions
 class ConcatChannels(PlainOperator):
     """Channels `channels[i]` of input i, ascending, side by side; int8, with separate quantisations.
 
-    It equals a Concat of which only these channels are read.
+    The result equals these channels of a Concat.
     """
 
     kind: ClassVar[str] = "ConcatChannels"
@@ -35,14 +35,16 @@ class ConcatChannels(PlainOperator):
     channels: tuple[Positions, ...]
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A pixel is declared to read all channels of its place. Raises ValueError for missing channels, or
-        images of several sizes.
+        """A pixel declares to read all channels of its place.
+
+        Raises ValueError for missing channels, or images of several sizes.
         """
         if len({shape[:2] for shape in inputs}) != 1 or len(inputs) != len(self.channels):
             raise ValueError(f"channels of {len(self.channels)} images of one size, found {inputs}")
-        for (_, _, size), some in zip(inputs, self.channels, strict=True):
-            if not some or list(some) != sorted(set(some)) or some[0] < 0 or some[-1] >= min(size, MOST + 1):
-                raise ValueError(f"channels {some} of {size} do not ascend")
+        for (_, _, size), taken in zip(inputs, self.channels, strict=True):
+            ascends = taken and list(taken) == sorted(set(taken))
+            if not ascends or taken[0] < 0 or taken[-1] >= min(size, MOST + 1):
+                raise ValueError(f"channels {taken} of {size} do not ascend, or are outside")
         rows, cols, _ = inputs[0]
         axes = [reduced_axis(f"any_{place}", shape[2]) for place, shape in enumerate(inputs)]
         row, col, _ = ELEMENTWISE
@@ -60,8 +62,8 @@ class ConcatChannels(PlainOperator):
         params: dict[str, ParamValue] = {
             "tables": tables,
             "table_of_input": table_of_input,
-            "channels": np.concatenate([np.array(some, np.uint16) for some in self.channels]),
-            "taken": np.array([len(some) for some in self.channels], np.uint16),
+            "channels": np.concatenate([np.array(taken, np.uint16) for taken in self.channels]),
+            "taken": np.array([len(taken) for taken in self.channels], np.uint16),
             "in_channels": np.array([tensor.shape[2] for tensor in inputs], np.uint16),
             "inputs": len(inputs),
             "pixels": pixels,
@@ -70,8 +72,8 @@ class ConcatChannels(PlainOperator):
         }
         numbers = [table_count] * len(inputs) if table_of_input is None else table_of_input.tolist()
         parts = (
-            _counts(some, pixels, number < table_count)
-            for some, number in zip(self.channels, numbers, strict=True)
+            _counts(taken, pixels, number < table_count)
+            for taken, number in zip(self.channels, numbers, strict=True)
         )
         row: Counts = {"rows": 1, "inputs": len(inputs)} | merged(*parts)
         return KernelCall("concat_channels", params, counts=counts_of_rows(row))

@@ -1,4 +1,4 @@
-"""Constants that a step loads in pieces of output channels, each while it computes with the one before."""
+"""Constants that a step loads in pieces of output channels: each while it computes with the piece before."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from mcudeploy.ir.plan import LoadedConstants, Pieces
 from mcudeploy.ops.move.columns import column_alignment, part_of
 
 STREAM = "stream_constants"
-"""The kernel that loads the pieces, and calls that of the operator for each."""
+"""The kernel that loads the pieces, and calls the operator's kernel for each."""
 _LINE = 64
 """Bytes that the arrays of a piece are aligned to: no cache has longer lines."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PieceArray:
-    """A parameter's array, the bytes of it that belong to a piece, and their offset in half of the place."""
+    """The array of a parameter, the bytes of it in each piece, and their offset in a half of the place."""
 
     name: str
     array: ConstantArray
@@ -31,7 +31,10 @@ class PieceArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PieceLoads:
-    """The arrays of a call in pieces of `channels` output channels, the last piece with the rest."""
+    """The arrays of a call in pieces of `channels` output channels; the last piece has the rest.
+
+    The place in the arena has two halves, of `half_bytes`: successive pieces take turns in them.
+    """
 
     call: KernelCall
     output: Tensor
@@ -41,7 +44,7 @@ class PieceLoads:
 
     @classmethod
     def of(cls, call: KernelCall, output: Tensor, channels: int) -> PieceLoads:
-        """Return the pieces of a call of which `channels_unit` is not 0, for a multiple of that."""
+        """Return the pieces of a call with pieces; `channels` is a multiple of its `channels_unit`."""
         arrays, end = list[PieceArray](), 0
         for name, value in part_of(call, output, Interval(channels, 2 * channels))[0].params.items():
             if isinstance(value, ArrayPointer):
@@ -56,12 +59,12 @@ class PieceLoads:
         return -(-self.output.shape[2] // self.channels)
 
     def pieces(self, engine: str) -> Pieces:
-        """Return what a plan states of them."""
+        """Return the entry of a plan for these pieces."""
         total = sum(it.array.nbytes for it in self.arrays)
         return Pieces(engine, self.channels, self.count, len(self.arrays), total)
 
     def places(self, operator: str, loaded: LoadedConstants) -> dict[tuple[str, str], str]:
-        """Return the C expressions of the bytes where the calls of `streaming` find their arrays."""
+        """Return the C expression of each array's address, by call of `streaming` and parameter."""
         halves = 0, 1, (self.count - 1) % 2
         return {
             (f"{operator}_{number}", it.name): _byte(loaded, half * self.half_bytes + it.offset)
@@ -103,7 +106,7 @@ class PieceLoads:
 
 
 def channels_unit(call: KernelCall, output: Tensor) -> int:
-    """Return the number of channels that pieces have a multiple of; 0 for a call without pieces."""
+    """Return the number that divides the channels of a piece; 0 if a call cannot have pieces."""
     is_vector = output.shape[:2] == (1, 1) and is_loadable(call)
     unit = column_alignment(call, output, 1) if is_vector else 0
     return unit if unit < output.shape[2] else 0

@@ -25,10 +25,10 @@ from mcudeploy.ops.common import (
 
 @dataclass(frozen=True, slots=True)
 class DepthToSpace(PlainOperator):
-    """x (h, w, groups * block * K / groups) -> y (rows, cols, K), the pixels of all blocks from `first` on.
+    """x (h, w, block[0] * block[1] * K) -> y (*size, K): `size` pixels of all blocks, from pixel `first` on.
 
-    A pixel of the input holds for each group, row and column of its block K / groups channels. `block`,
-    `first` and `size` are (rows, cols). One group is ONNX's mode DCR, and K groups are its mode CRD.
+    The channels of an input pixel are [groups][block[0]][block[1]][K / groups]. `block`, `first` and `size`
+    are (rows, cols). One group is ONNX's mode DCR, and K groups are its mode CRD.
     """
 
     kind: ClassVar[str] = "DepthToSpace"
@@ -62,15 +62,15 @@ class DepthToSpace(PlainOperator):
         return np.asarray(pixel[:, :, None] * source[2] + channel, np.int64)
 
     def on_rows(self, part: RowsPart) -> DepthToSpace:
-        """All rows that it is given."""
+        """The operator that keeps all of these rows."""
         return replace(self, size=(len(part.rows), self.size[1]), first=(0, self.first[1]))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """A row, and a column, reads that of its block. Raises ValueError if the blocks lack some pixels."""
+        """A row or column reads that of its block. Raises ValueError if the blocks lack some pixels."""
         (shape,) = inputs
         pixels = self.block[0] * self.block[1]
         if shape[2] % (pixels * self.groups) or min(*self.block, *self.size, self.groups) < 1:
-            raise ValueError(f"{shape[2]} channels are no {self.groups} groups of {pixels} pixels")
+            raise ValueError(f"{shape[2]} channels are not {self.groups} groups of {pixels} pixels")
         if not self.is_inside(shape):
             raise ValueError(f"{self.size} pixels from {self.first} are not in {shape[:2]} blocks")
         row, col = (

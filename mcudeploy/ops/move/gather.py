@@ -21,7 +21,7 @@ from mcudeploy.ops.common import (
 
 @dataclass(frozen=True, slots=True)
 class GatherRows(PlainOperator):
-    """Row indices[i] of the table for row i of the output.
+    """Row i of the output is row indices[i] of the table.
 
     The first input has the indices, int32 (1, 1, count): negative ones count from the end, and those outside
     are clamped. The table is the second input, or constants["table"] (rows, 1, `width`) if `width` is set.

@@ -52,7 +52,7 @@ class Slice(PlainOperator):
     out_shape: Shape
 
     def on_rows(self, part: RowsPart) -> Slice:
-        """All rows that it is given."""
+        """The operator that takes all of these rows."""
         return replace(self, start=(0, *self.start[1:]), out_shape=(len(part.rows), *self.out_shape[1:]))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -106,7 +106,7 @@ class Pad(PlainOperator):
     value: float = 0.0
 
     def on_rows(self, part: RowsPart) -> Pad:
-        """The rows of padding beside these rows."""
+        """The operator with the rows of padding above and below these rows."""
         return replace(self, before=(part.above, *self.before[1:]), after=(part.below, *self.after[1:]))
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -130,7 +130,7 @@ class Pad(PlainOperator):
         before_row, before_col, before_channel = self.before
         out_cols, out_channels = output.shape[1:]
         if before_channel == 0 and channels == out_channels:
-            # Without padding between them a row of columns is one run of elements.
+            # Without padding between its columns, a row is one run of elements.
             before_col, before_channel = 0, before_col * channels
             cols, channels, out_cols, out_channels = 1, cols * channels, 1, out_cols * channels
         params: dict[str, ParamValue] = {
@@ -157,8 +157,9 @@ class Pad(PlainOperator):
 
 
 def _pad_counts(params: Mapping[str, Any]) -> CountsOf:
-    """Counts of filling rows, columns and ends of channels outside the input; bytes are set faster than
-    words.
+    """Counts of copying the input, and of filling rows, columns and ends of channels outside.
+
+    Bytes are set faster than words.
     """
     size = params["element_bytes"]
     out_cols, out_channels, before = params["out_cols"], params["out_channels"], params["channel_before"]

@@ -1,4 +1,4 @@
-"""A state that keeps the last rows of a sequence of runs."""
+"""A state that keeps the newest columns of the inputs of successive runs."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from mcudeploy.ops.common import ELEMENTWISE, WIDE_INTEGERS, merged, moved, requ
 class Queue(PlainOperator):
     """x (1, new, channels), state (1, length, channels), ... -> the state with x at its end.
 
-    The `new` oldest columns leave. The result takes the memory of the state, and is the state of the next
-    run; with new = length it only replaces the state. The columns are the positions along time. Further
-    inputs are not read: they are results of operators that read the old state, which therefore come before
-    it changes.
+    The columns are the positions along time; the `new` oldest leave. The result takes the memory of the
+    state, and is the state of the next run. Further inputs are not read: they are results of operators that
+    read the old state, and so run before it changes.
     """
 
     kind: ClassVar[str] = "Queue"

@@ -30,11 +30,12 @@ _REDUCTIONS: tuple[ScatterReduction, ...] = get_args(ScatterReduction)
 
 @dataclass(frozen=True, slots=True)
 class ScatterRows(PlainOperator):
-    """Row indices[i] of the output takes row i of the updates, in order; the rest is the data.
+    """Row indices[i] of the output is row i of the updates, or its reduction with the row there; the other
+    rows are those of the data.
 
     Inputs: indices, int32 (1, 1, count), where negative ones count from the end and those outside are
-    ignored; updates (count, ...); data (rows, ...). Indices may be constants["indices"] instead; if `rows` is
-    set there is no data, and the output starts as `rows` rows of zeros. int8 supports the reduction none.
+    ignored; updates (count, ...); data (rows, ...). Indices may be constants["indices"] instead. If `rows` is
+    set, the data are `rows` rows of zeros instead of an input. int8 supports the reduction none.
     """
 
     kind: ClassVar[str] = "ScatterRows"
@@ -88,16 +89,16 @@ class ScatterRows(PlainOperator):
         elements = output.shape[1] * output.shape[2]
 
         def counts(rows: Interval) -> Counts:
-            """Count as if updates were spread evenly over the rows, if their indices are unknown."""
+            """Return the counts; updates with unknown indices are spread evenly over the rows."""
             writes = count * len(rows) / output.shape[0]
             if indices is not None:
                 writes = float(((indices >= rows.lo) & (indices < rows.hi)).sum())
             reduced = 0.0 if self.reduction == "none" else writes * elements
             once = {"calls": 1, "rows": len(rows), "indices": count, "taken": writes, "reduced": reduced}
-            first = scaled(moved(output.row_bytes), len(rows))
+            initial = scaled(moved(output.row_bytes), len(rows))
             if zeros:
-                first = filled(elements, len(rows)) if is_int8(output) else {"set": len(rows) * elements}
-            return merged(once, first, {} if reduced else scaled(moved(output.row_bytes), writes))
+                initial = filled(elements, len(rows)) if is_int8(output) else {"set": len(rows) * elements}
+            return merged(once, initial, {} if reduced else scaled(moved(output.row_bytes), writes))
 
         return KernelCall("scatter_rows", params, counts=counts)
 

@@ -1,4 +1,4 @@
-"""Elements at constant positions: Take has positions of each dimension, Gather a position of each element."""
+"""Elements at constant positions: Take has a list for each dimension, Gather a position for each element."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mcudeploy.ops.common import (
 )
 
 MOST = 2**16 - 1
-"""Limit of the rows of a tensor, and of the elements of a row, that tables hold."""
+"""The most rows of a tensor, and elements of a row, that tables of uint16 address."""
 
 Positions = tuple[int, ...]
 
@@ -82,14 +82,14 @@ class Take(PlainOperator):
         return KernelCall("take", params, counts=counts_of_rows(row))
 
     def _runs(self, channels: int) -> tuple[Positions, Positions, Positions]:
-        """Starts of the outer loops in a row, and the first element and length of each run inside them.
+        """The starts of the outer loop in a row, and the first element and length of each run inside it.
 
-        Columns are the outer loop if that makes the tables shorter than a list of all runs of the row.
+        The outer loop runs through the columns if that makes the tables shorter than a list of all runs.
         """
         pixels = tuple(col * channels for col in self.cols)
         inner = runs(self.channels)
         whole = runs(tuple(pixel + channel for pixel in pixels for channel in self.channels))
-        if 2 * len(whole[0]) <= len(pixels) + 2 * len(inner[0]):
+        if 2 * len(whole[0]) <= len(pixels) + 2 * len(inner[0]):  # a run has two entries
             return (0,), *whole
         return pixels, *inner
 
@@ -155,7 +155,7 @@ def runs(places: Positions) -> tuple[Positions, Positions]:
 
 
 def _unit(places: NDArray[np.int64], in_row: int, out_row: int) -> int:
-    """The largest number of elements copied together: rows, and copied positions, are multiples of it."""
+    """The largest number of elements that are always adjacent, and begin at a multiple of it in both rows."""
     breaks = np.flatnonzero(np.diff(places) != 1) + 1
     firsts = places[np.concatenate([np.zeros(1, np.int64), breaks])]
     return int(np.gcd.reduce(np.concatenate([breaks, firsts, [gcd(in_row, out_row)]])))
@@ -170,5 +170,6 @@ def _require_room(*shapes: Shape) -> None:
     for rows, cols, channels in shapes:
         if rows > MOST or cols * channels > MOST:
             raise ValueError(
-                f"tables hold up to {MOST} rows, and elements of a row; a tensor is {(rows, cols, channels)}"
+                f"tables address at most {MOST} rows, and elements of a row; "
+                f"a tensor is {(rows, cols, channels)}"
             )

@@ -23,8 +23,8 @@ class TopK(PlainOperator):
     """The `count` largest (or smallest) elements along dimension `axis`, in order.
 
     Among equal elements the first comes first, or the last if `last_first`. The result contains the elements,
-    or their int32 indices. NaN is the largest; if `first_stays`, a NaN comes first as the first element of
-    all, and else last.
+    or their int32 indices. NaN is the largest. With `first_stays` a NaN comes first if it is the first
+    element along the axis, and else last.
     """
 
     kind: ClassVar[str] = "TopK"

@@ -22,7 +22,7 @@ class _Identity(ElementwiseOperator):
     _kernel: ClassVar[str]
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """A kernel with the bytes of a row as parameter. Raises ValueError if the two tensors differ."""
+        """The kernel of this operator. Raises ValueError if the tensors differ in type or quantisation."""
         require_same_values(inputs[0], output)
         row_bytes = output.row_bytes
         return KernelCall(self._kernel, {"row_bytes": row_bytes}, counts=self._counts(row_bytes))
@@ -38,7 +38,7 @@ class Copy(_Identity):
     kind: ClassVar[str] = "Copy"
     copies: ClassVar[bool] = True
     overwritten: ClassVar[tuple[int, ...]] = ()
-    """None: the copy needs another place."""
+    """The copy needs another place."""
     _kernel: ClassVar[str] = "copy"
 
 

@@ -33,7 +33,7 @@ from mcudeploy.ops.common import (
 )
 
 MAX_DIMS = 6
-"""Limit of the kernel's dimensions, after dimensions that stay together are merged."""
+"""The most dimensions of the kernel, after `merged_dims`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +72,15 @@ class Transpose(PlainOperator):
         return replace(self, dims=(rows, *self.dims[1:]), out_shape=(rows, *self.out_shape[1:]))
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
-        """Rows stay if they are the first dimension of both."""
+        """Rows can be computed separately if they are the first dimension of input and output."""
         stay = self.dims[0] == rows == inputs[0][0] and self.perm[0] == 0
         return None if stay else "it moves elements from row to row"
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """One axis per dimension if the view's dimensions stay within the tensors' own.
+        """One axis per dimension if no dimension of the view crosses an axis of the tensors.
 
-        If several dimensions form the rows of the output, as in a block of depth to space, a table has the
-        input rows of each. Otherwise a row declares a superset of its reads: at worst the whole input.
+        If several dimensions form the rows of the output, as in a depth to space, a table states the input
+        rows of each output row. Otherwise a row declares a superset of its reads: at worst the whole input.
         """
         (shape,) = inputs
         if prod(shape) != prod(self.dims):
@@ -116,7 +116,10 @@ class Transpose(PlainOperator):
 
 
 def _counts(sizes: list[int], output: Tensor) -> CountsOf:
-    """Runs along the last dimension are copied singly; the end of a dimension carries to the one before."""
+    """Counts of copying runs along the last dimension.
+
+    A carry is the step of a dimension at the end of the dimension after it.
+    """
     row = output.shape[1] * output.shape[2]
     units = "bytes" if output.dtype.size_bytes == 1 else "words"
     lengths = [prod(sizes[position:]) for position in range(1, len(sizes))]
@@ -141,8 +144,9 @@ def _counts(sizes: list[int], output: Tensor) -> CountsOf:
 
 
 def merged_dims(dims: tuple[int, ...], perm: tuple[int, ...]) -> list[Dim]:
-    """The permuted view in output order, without dimensions of 1, and with adjacent dimensions that stay
-    together merged.
+    """The permuted view in output order, without dimensions of size 1.
+
+    Dimensions that are adjacent in both input and output are merged.
     """
     strides = [prod(dims[position + 1 :]) for position in range(len(dims))]
     merged: list[Dim] = []
@@ -163,7 +167,10 @@ def _row_and_col_weights(shape: Shape) -> tuple[int, int]:
 
 
 def _cut(dim: Dim, weight: int, boundaries: tuple[int, int]) -> list[Dim] | None:
-    """Split `dim` into parts that cross no boundary, counted in elements, of which one step is `weight`."""
+    """Split `dim`, whose step is `weight` elements, into parts that do not cross boundaries (in elements).
+
+    None if a boundary is not at a whole step.
+    """
     parts: list[Dim] = []
     for boundary in boundaries:
         extent = weight * dim.size
@@ -178,7 +185,7 @@ def _cut(dim: Dim, weight: int, boundaries: tuple[int, int]) -> list[Dim] | None
 
 
 def _split(dims: list[Dim], shape: Shape, out_shape: Shape) -> list[Dim] | None:
-    """Dimensions that each lie within one axis of the input and one of the output; None if impossible."""
+    """Parts of `dims`, each within one axis of the input and one of the output; None if impossible."""
     within_input: list[Dim] = []
     for dim in dims:
         parts = _cut(dim, dim.stride, _row_and_col_weights(shape))
@@ -207,7 +214,7 @@ def _place(weight: int, shape: Shape) -> tuple[int, int]:
 
 
 def _has_one_row_dim(dims: list[Dim], out_shape: Shape) -> bool:
-    """Whether one dimension forms the rows of the output."""
+    """Whether a single dimension forms the rows of the output."""
     row, _ = _row_and_col_weights(out_shape)
     weight = prod(out_shape)
     for dim in dims:

@@ -15,8 +15,8 @@ from mcudeploy.ops.common import WIDE_INTEGERS
 class Reshape(PlainOperator):
     """(rows, cols, channels) -> `shape`, in row-major order. A view: output and input share memory.
 
-    Rows that stay the same remain connected; otherwise every output row needs the whole input, because a view
-    has its input's memory as one piece.
+    If the number of rows stays, row i reads row i. Otherwise every output row needs the whole input, because
+    a view has its input's memory as one piece.
     """
 
     kind: ClassVar[str] = "Reshape"
@@ -32,11 +32,11 @@ class Reshape(PlainOperator):
         return Reshape((len(part.rows), *self.shape[1:]))
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
-        """Rows can be computed separately if their number does not change."""
+        """Rows can be computed separately if their number stays."""
         return "it moves elements from row to row" if inputs[0][0] != rows else None
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Require equal numbers of elements. Raises ValueError."""
+        """Whole rows, or the whole input. Raises ValueError if the numbers of elements differ."""
         (source,) = inputs
         if prod(source) != prod(self.shape):
             raise ValueError(f"cannot view {source} as {self.shape}: the numbers of elements differ")

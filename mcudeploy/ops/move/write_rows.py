@@ -1,4 +1,4 @@
-"""A state that keeps its place: a run writes some of its rows at positions that are known then."""
+"""A state of which each run writes some rows, at positions that are inputs or constants."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from mcudeploy.ops.common import (
 
 @dataclass(frozen=True, slots=True)
 class WriteRows(PlainOperator):
-    """Positions, int32 (1, 1, count), x (1, blocks * count, width), state (1, ...), ... -> the state, in
-    each of whose `blocks` of `rows` rows, row positions[i] is row i of the same block of x.
+    """Positions, int32 (1, 1, count), x (1, blocks * count, width), state (1, ...), ... -> the state with x.
 
-    Negative positions count from the end, and those outside are not written. Positions may be
+    The state has `blocks` blocks of `rows` rows; in each, row positions[i] becomes row i of the same block
+    of x. Negative positions count from the end, and those outside are not written. Positions may be
     constants["positions"] instead. The result takes the memory of the state, and is the state of the next
-    run. Further inputs are not read: they are results of operators that read the old state, which therefore
-    come before it changes.
+    run. Further inputs are not read: they are results of operators that read the old state, and so run
+    before it changes.
     """
 
     kind: ClassVar[str] = "WriteRows"
@@ -42,14 +42,14 @@ class WriteRows(PlainOperator):
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """An element comes from its place in the state, or from any row of x."""
-        computed = [] if self.constant_positions else [inputs[0]]
-        x, state, *others = inputs[len(computed) :]
+        positions = [] if self.constant_positions else [inputs[0]]
+        x, state, *others = inputs[len(positions) :]
         count = x[1] // self.blocks
-        fits = computed in ([], [(1, 1, count)]) and x[:2] == (1, self.blocks * count) and state[0] == 1
+        fits = positions in ([], [(1, 1, count)]) and x[:2] == (1, self.blocks * count) and state[0] == 1
         if not fits or state[1] * state[2] != self.blocks * self.rows * x[2]:
             raise ValueError(f"rows {x} do not fit into a state {state} of {self.blocks} x {self.rows}")
         reads = (
-            *((Index(), Index(), Index.of(at=1)) for _ in computed),
+            *((Index(), Index(), Index.of(at=1)) for _ in positions),
             (Index(), Index.of(x=1), Index.of(width=1)),
             ELEMENTWISE,
             *((Index(), Index(), Index()) for _ in others),

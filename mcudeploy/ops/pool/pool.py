@@ -1,4 +1,4 @@
-"""Maximum and average over windows, whole images included."""
+"""Maximum and average over windows, as large as whole images."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from mcudeploy.ops.conv.windows import Windows, sliding, window_text
 from mcudeploy.ops.pool.pool_counts import int16_counts, row_counts, window_counts
 
 Ties = Literal["even", "away", "up"]
-"""Rounding of a mean halfway between two stored values: to the even distance from the zero point; away from a
-stored 0; up.
+"""Rounding of a mean halfway between two stored values: to the one at an even distance from the zero point;
+away from a stored 0; up.
 """
 _ORIGINS: Mapping[Ties, int] = {"away": 0, "up": -128}
-"""The stored value from which such ties round away."""
+"""The stored value from which ties round away; all values are above -128."""
 
 
 def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -63,7 +63,7 @@ def _pool_loops(pool: MaxPool | AveragePool, inputs: tuple[Shape, ...]) -> LoopN
 
 
 def _pads_on(pool: MaxPool | AveragePool, part: RowsPart) -> tuple[int, int, int, int]:
-    """The pads of a pool of some rows of an image."""
+    """The pads of a pool that computes some rows of an image."""
     below = pool.pads[2] if part.reads.hi == part.source[0] else 0
     return part.above, pool.pads[1], below, pool.pads[3]
 
@@ -123,7 +123,7 @@ class MaxPool(PlainOperator):
 def _multipliers(
     operator: Operator, source: Tensor, output: Tensor, factors: NDArray[np.float64], taps: int
 ) -> tuple[NDArray[np.int32], int]:
-    """Integer multipliers and their shift for int8 means with these factors, of sums of at most `taps`."""
+    """Integer multipliers and their shift for int8 means: `factors` times sums of at most `taps` values."""
     read, out = requantize.quantization_of(source), requantize.quantization_of(output)
     scales = factors * read.scale / out.scale
     requantize.check_accumulator(operator.name, np.full(scales.shape, taps * 255, np.int64), scales)
@@ -132,7 +132,7 @@ def _multipliers(
 
 @dataclass(frozen=True, slots=True)
 class _Mean:
-    """Parameters of a mean kernel: multipliers and their shift, zero points of sums and results."""
+    """Parameters of a mean kernel: multipliers and their shift, zero points of values and results."""
 
     multipliers: NDArray[np.int32]
     shift: int
@@ -150,15 +150,16 @@ def _mean(operator: Operator, tensors: tuple[Tensor, Tensor], taps: NDArray[np.i
         multipliers, shift = _multipliers(operator, *tensors, 1.0 / taps, int(taps.max()))
         return _Mean(multipliers, shift, read.zero_point, out.zero_point)
     if read != out:
-        raise ValueError(f"{operator.name}: ties of {ties} are for one quantisation")
+        raise ValueError(f"{operator.name}: ties {ties} need the input's quantisation in the output")
     shift = _exact_shift(int(taps.min()), int(taps.max()))
-    # Each multiplier is too large by less than 1, which resolves a tie, but lifts no other mean to a tie.
+    # Each multiplier is too large by at most 1: ties round away, and no other mean becomes a tie.
     return _Mean(((1 << shift) // taps + 1).astype(np.int32), shift, _ORIGINS[ties], _ORIGINS[ties])
 
 
 def _exact_shift(least: int, most: int) -> int:
-    """The shift of the multipliers of means of `least` to `most` int8 or uint8 values that separates ties
-    from all others; 32 if that does. Raises ValueError if none does.
+    """A shift for means of `least` to `most` int8 or uint8 values, whose multipliers recognise ties exactly.
+
+    It is 32 if possible, else the smallest. Raises ValueError if there is none.
     """
     fits = [shift for shift in range(1, 63) if (1 << shift) // least < requantize.INT32_MAX]
     exact = [shift for shift in fits if 2 * 255 * most * most < 1 << shift]
@@ -176,8 +177,8 @@ class AveragePool(PlainOperator):
     image, or with `count_include_pad` inside the image and its pads (the part of a ceil_mode window beyond
     them never counts). int8: input and output may have different quantisations if ties go to even.
 
-    `row_taps`: if this is a part of a larger image, the least and the largest number of rows that a window of
-    the image counts. All its parts then have the same factors.
+    `row_taps`: if the input is a part of an image, the least and the most rows that a window of the whole
+    image counts. All parts of the image then have the same factors.
     """
 
     kind: ClassVar[str] = "AveragePool"
@@ -195,10 +196,10 @@ class AveragePool(PlainOperator):
 
     def __post_init__(self) -> None:
         if self.ties != "even" and self.count_include_pad:
-            raise ValueError(f"ties of {self.ties} are not computed with padding that counts")
+            raise ValueError(f"ties {self.ties} are not supported with padding that counts")
 
     def on_rows(self, part: RowsPart) -> AveragePool:
-        """The pads of these rows, and the rows that windows of the whole image count."""
+        """The pool of these rows, with their pads and the `row_taps` of the whole image."""
         counted = self.taps_counted(0, part.source[0])
         taps = min(counted), max(counted)
         size = len(part.rows), self.out_size[1]
@@ -266,7 +267,8 @@ class AveragePool(PlainOperator):
     def by_rows(self, inputs: tuple[Shape, ...]) -> AveragePoolByRows | None:
         """The operator with the same mean that reads its input (H, W, C) in blocks of rows.
 
-        None unless the only window contains each pixel once, counts no other, and there are rows to cut.
+        None unless there is one window, it counts each pixel once and nothing else, and there are several
+        rows.
         """
         source = inputs[0]
         if self.out_size != (1, 1) or source[0] == 1:

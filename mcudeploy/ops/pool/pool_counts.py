@@ -16,14 +16,14 @@ _MOST_SHORT_TAPS = 255
 
 
 Windowed = Literal["floats", "maxima", "sums"]
-"""Floats, or int8 maxima or sums. With int8, outputs whose taps lie side by side are one run."""
+"""A kernel's values: floats, int8 maxima or int8 sums. int8 outputs with adjacent taps are one run."""
 
 
 def window_counts(fields: Mapping[str, Any], of: Windowed) -> CountsOf:
-    """Loops over the taps inside the input, for blocks of channels: vectors, fours and single ones; maxima
-    take eights first, vector sums take eights, vector maxima pairs.
+    """Counts of the loops over the taps inside the input, by blocks of channels: vectors, fours and ones.
 
-    A core either has vectors or not, so a table holds costs of one of them.
+    Maxima also have blocks of eight, vector sums too, and vector maxima pairs. A core either has vectors or
+    not, so its cost table has either the costs of vectors or those of the other blocks.
     """
     windows = Windows(fields)
     channels, kernel_cols = fields["dims.channels"], fields["window.kernel_cols"]
@@ -59,7 +59,7 @@ def window_counts(fields: Mapping[str, Any], of: Windowed) -> CountsOf:
 
 
 def _blocks(channels: int, of: Windowed) -> Counts:
-    """Blocks of the channels of a run."""
+    """Numbers of blocks of the channels of a run."""
     blocks: Counts = {"eights": channels // 8, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
     match of:
         case "sums":
@@ -77,7 +77,7 @@ def _long_sums(counts: Counts, taps: int) -> Counts:
 
 
 def row_counts(shape: Shape, *, sums: bool) -> CountsOf:
-    """All rows as one run of pixels, for blocks of channels; the first begin the sums, the last end them."""
+    """Counts of all rows as one run of pixels; the first row begins the sums, the last ends them."""
     input_rows, cols, channels = shape
     blocks: Counts = {"fours": channels // 4, "ones": channels % 4, "vectors": -(-channels // VECTOR)}
     if sums:
@@ -96,7 +96,7 @@ def row_counts(shape: Shape, *, sums: bool) -> CountsOf:
 
 
 def int16_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Loops over the taps inside the input, for single channels."""
+    """Counts of the loops over the taps inside the input, for single channels."""
     windows, channels = Windows(fields), fields["dims.channels"]
 
     def counts(rows: Interval) -> Counts:

@@ -15,8 +15,9 @@ from mcudeploy.ops.pool.pool import MaxPool, window_fields
 
 @dataclass(frozen=True, slots=True)
 class MaxPoolIndices(PlainOperator):
-    """The position of the first largest element in each window of `pool`: row, column and channel times
-    `steps`.
+    """The index of the first largest element in each window of `pool`.
+
+    The index is the sum of its row, column and channel times `steps`.
     """
 
     kind: ClassVar[str] = "MaxPoolIndices"

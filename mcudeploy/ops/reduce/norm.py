@@ -17,22 +17,25 @@ from mcudeploy.ops.requantize import quantization_of
 _MOST_BITS = 30
 """Bits of factors and biases in layer_norm_s8."""
 _LEAST_SHIFT = 8
-"""Fraction bits that make the rounding of a result exact but for ties."""
+"""Fraction bits of a result at which only ties may be rounded wrongly."""
 _MOST_CHANNELS = 2**16
-"""Limit of int8: the sum of squares fits 32 bits."""
+"""The most channels of int8 values whose sum of squares fits 32 bits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FixedPoint:
-    """Factors int32[channels, 2], with biases, and the bits and the shift of layer_norm_s8."""
+    """The integer parameters of layer_norm_s8."""
 
     factors: NDArray[np.int32]
+    """[channels, 2]: the factor and the bias of each channel."""
     z_bits: int
+    """Fraction bits of z, the value before the scale and bias."""
     shift: int
+    """Fraction bits of a result before it is rounded."""
 
 
 def fixed_point(scale: ConstantArray, bias: ConstantArray, output: Quantization) -> FixedPoint | None:
-    """The numbers of layer_norm_s8 for these constants [channels]; None if they do not fit 32 bits."""
+    """The parameters of layer_norm_s8 for these constants [channels]; None if they do not fit 32 bits."""
     if len(scale) > _MOST_CHANNELS:
         return None
     z_bits = 28 - ceil(log2(len(scale)) / 2)
@@ -51,7 +54,7 @@ class LayerNorm(PlainOperator):
     """(x - mean) / sqrt(variance + epsilon) * scale + bias along channels.
 
     Constants: "scale" and "bias", float32[channels]. Without `centred`, the mean is taken as 0 (RMS
-    normalisation). int8 needs constants for which `fixed_point` has numbers.
+    normalisation). int8 needs constants for which `fixed_point` is not None.
     """
 
     kind: ClassVar[str] = "LayerNorm"

@@ -30,7 +30,7 @@ Reduction = Literal["mean", "sum", "prod", "max", "min"]
 
 @dataclass(frozen=True, slots=True)
 class Reduce(PlainOperator):
-    """A function of all values along `axes`, which stay as dimensions of 1. int8: means only."""
+    """A function of all values along `axes`, which remain as dimensions of size 1. int8: means only."""
 
     kind: ClassVar[str] = "Reduce"
     takes_rows: ClassVar[bool] = True
@@ -101,7 +101,9 @@ class Reduce(PlainOperator):
         return KernelCall("reduce_mean_s8", {**size, **bias, "twice": 0, **arithmetic}, counts=counts)
 
     def sizes(self, shape: Shape) -> dict[str, ParamValue]:
-        """Loops over the summed axes (rows, outer, inner) and over a row of the output (cols, channels)."""
+        """The kernel's loops: over the summed elements (rows, outer, inner), and over an output row (cols,
+        channels).
+        """
         rows, cols, channels = shape
         sum_rows, sum_cols, sum_channels = (axis in self.axes for axis in range(3))
         size: dict[str, ParamValue] = {
@@ -119,7 +121,7 @@ class Reduce(PlainOperator):
 
 
 def reduce_counts(size: Mapping[str, Any]) -> CountsOf:
-    """Counts of looking up, for every output, the summed rows and runs of elements in each of them."""
+    """Counts of summing, for every output, runs of elements in each row."""
     row_elements = size["cols"] * size["channels"]
 
     def counts(rows: Interval) -> Counts:

@@ -32,11 +32,11 @@ from mcudeploy.ops.requantize import (
 _PROBABILITY_BITS = 30
 """Fraction bits of a probability in the int8 kernels."""
 _LEAST_SHIFT = 33
-"""The kernels shift only the upper half of a product."""
+"""The least shift: the kernels shift only the upper half of a product."""
 _TFLITE_OUTPUT = Quantization(1 / 256, -128)
-"""The only output that TFLite's softmax has."""
+"""The only quantisation of the output of TFLite's softmax."""
 _TFLITE_COUNT = 4095
-"""The most values of a group whose sum its kernel represents."""
+"""The most values of a group whose sum TFLite's kernel represents."""
 _TFLITE_FUNCTION_ERROR = 1e-4
 """The error of TFLite's exponentials, in steps of the output: they are within 2.3e-7 of the real ones."""
 
@@ -68,18 +68,19 @@ class Softmax(PlainOperator):
             raise ValueError(f"the axis is 0, 1 or 2, not {self.axis}")
 
     def like_tflite(self, output: Tensor) -> Softmax | None:
-        """The operator with the bits of TFLite; None if it has no such kernel."""
-        known = output.quantization == _TFLITE_OUTPUT and output.shape[self.axis] <= _TFLITE_COUNT
-        return replace(self, rounding="tflite") if known and self.axis != 0 else None
+        """The operator with the bits of TFLite; None if TFLite has no such kernel."""
+        exists = output.quantization == _TFLITE_OUTPUT and output.shape[self.axis] <= _TFLITE_COUNT
+        return replace(self, rounding="tflite") if exists and self.axis != 0 else None
 
     def rounding_error(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> float:
-        """Each exponential is rounded to 19 bits for the sum, which is at least 1: 2^-20 of 256 steps."""
+        """The error of TFLite's arithmetic, 0 otherwise."""
         if self.rounding != "tflite":
             return 0.0
+        # An exponential of the sum, which is at least 1, has 19 bits: an error of 2^-20 of 256 steps.
         return output.shape[self.axis] * 2.0**-20 * 256 + _TFLITE_FUNCTION_ERROR
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Reads every element of its group: axis "all" runs through the softmax axis."""
+        """An element reads its whole group: axis "all" runs through the softmax axis."""
         (shape,) = inputs
         row, col, ch = (
             Index.of(all=1) if axis == self.axis else Index.of(**{name: 1})
@@ -116,7 +117,7 @@ class Softmax(PlainOperator):
         return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding}, counts=counts)
 
     def _row_counts(self, shape: Shape) -> CountsOf:
-        """Over rows: each element of any output row reads all input rows."""
+        """The counts of a softmax over rows: each output row reads all input rows."""
         total, elements = shape[0], shape[1] * shape[2]
         return lambda rows: {
             "calls": 1,
@@ -139,7 +140,7 @@ class Softmax(PlainOperator):
 
 
 def exponentials(scale: float, count: int) -> NDArray[np.uint32]:
-    """uint32[256]: exp(-scale * d) for d = max - q, with the bits that a sum of `count` leaves in 32."""
+    """uint32[256]: exp(-scale * d) for d = max - q, with as many bits as keep a sum of `count` in 32 bits."""
     bits = floor(log2((2**32 - 1) / count))
     values = [round(exp(-scale * distance) * 2**bits) for distance in range(256)]
     return np.array(values, np.uint32)
@@ -148,7 +149,7 @@ def exponentials(scale: float, count: int) -> NDArray[np.uint32]:
 def tflite_exponentials(scale: float) -> NDArray[np.int32]:
     """int32[256]: exp(-scale * d) for d = max - q, with 31 fraction bits, as TFLite computes it."""
     (multiplier,), (exponent,) = tflite_multipliers(np.array([min(scale * 2.0**26, 2.0**30 - 1)]))
-    reach = (31 << 26) >> int(exponent)  # TFLite takes exponentials of distances up to it
+    reach = (31 << 26) >> int(exponent)  # TFLite's exponentials of larger distances are 0
     steps = rounded_twice(-np.arange(min(reach + 1, 256)), int(multiplier), int(exponent))
     values = [_exponential(int(step)) for step in steps]
     return np.array([*values, *[0] * (256 - len(values))], np.int32)

@@ -53,15 +53,15 @@ def broadcast_shape(a: Shape, b: Shape) -> Shape:
 
 
 _FRACTION = 20
+"""Bits by which TFLite's sums shift their operands left."""
 _MOST_SHIFT, _MOST_SUM_SHIFT = 4, 22
 """The most that an operand and a sum are shifted in the fast arithmetic, so that they fit 32 bits."""
-"""Bits by which TFLite's sums shift their operands left."""
 _LANES = 4
 """Values of a vector that are computed in 32 bits."""
 
 
 def pixel_counts(strides: Mapping[str, Any]) -> CountsOf:
-    """Runs of channels, one for each column if an operand broadcasts, else one for a row."""
+    """Counts by runs of channels: a run for each column if an operand broadcasts, else one for a row."""
     cols, channels = strides["cols"], strides["channels"]
 
     def counts(rows: Interval) -> Counts:
@@ -78,14 +78,14 @@ def pixel_counts(strides: Mapping[str, Any]) -> CountsOf:
 
 
 def _add_counts(strides: Mapping[str, Any]) -> CountsOf:
-    """Return the counts of `pixel_counts`, and the elements that are not among four at a time."""
+    """Return the counts of `pixel_counts`, and the elements that are not computed four at a time."""
     usual, fours = pixel_counts(strides), strides["a_channel_step"] == strides["b_channel_step"] == 1
     single = strides["cols"] * (strides["channels"] % 4 if fours else strides["channels"])
     return lambda rows: usual(rows) | {"single": len(rows) * single}
 
 
 def _float_counts(strides: Mapping[str, Any], *, clips: bool) -> CountsOf:
-    """Return the counts of float values: by eight at a time, those of them that are clipped, and the rest."""
+    """Return the counts of float values: eight at a time, the clipped ones among them, and the rest."""
     cols, channels = strides["cols"], strides["channels"]
     eights = channels // 8 if strides["a_channel_step"] + strides["b_channel_step"] else 0
     run = {"runs": 1, "eights": eights, "clipped": 8 * eights * clips, "elements": channels - 8 * eights}
@@ -114,7 +114,7 @@ class BroadcastOperator(PlainOperator):
         return activation, self.constant_shape
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
-        """An operand may have one row for all."""
+        """Rows cannot be computed separately if an operand has one row for all."""
         return "it repeats a row" if any(shape[0] != rows for shape in inputs) else None
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -269,7 +269,7 @@ class Binary(BroadcastOperator):
         return sum_error(*self.operand_quantizations(inputs), quantization_of(output))
 
     def product_unit(self, inputs: tuple[Tensor, ...], output: Tensor) -> float:
-        """The unit of an int8 product before it is scaled, in LSB of the output."""
+        """The unit of the integer product of two int8 operands, in LSB of the output."""
         a, b = self.operand_quantizations(inputs)
         return float(a.scale * b.scale / quantization_of(output).scale)
 
@@ -320,7 +320,9 @@ def broadcast_strides(operands: tuple[Shape, Shape]) -> dict[str, ParamValue]:
 
 
 def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantization) -> dict[str, int]:
-    """Multipliers, constant and the largest shift with |a * ma| + |b * mb| + |c| + 2^shift < 2^31."""
+    """Multipliers ma and mb, a constant c, and the largest shift with |a * ma| + |b * mb| + |c| + 2^shift <
+    2^31 for all int8 a and b.
+    """
     ratios = a.scale / out.scale, sign * b.scale / out.scale
     for shift in range(30, 0, -1):
         ma, mb = (round(ratio * 2**shift) for ratio in ratios)
@@ -337,10 +339,10 @@ def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantizati
 
 
 def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:
-    """Largest error of add_s8 before rounding, in steps of the output, in sums that do not saturate.
+    """The largest error of add_s8 before rounding, in LSB, of sums that do not saturate.
 
-    An operand whose scale is many times the output's leaves few bits for both multipliers. The error is
-    infinite if they do not fit.
+    If the scale of an operand is many times the output's, few bits remain for both multipliers. The error
+    is infinite if they do not fit.
     """
     try:
         params = _add_arithmetic(a, b, 1, out)
@@ -355,7 +357,7 @@ def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:
 
 
 def _add_twice(a: Quantization, b: Quantization, sign: int, out: Quantization) -> dict[str, ParamValue]:
-    """The arithmetic of TFLite's sums; operands are scaled to twice the larger scale of both."""
+    """The parameters of TFLite's sums; both operands are scaled to twice the larger of their scales."""
     common = 2 * max(a.scale, b.scale)
     scales = np.array([a.scale / common, b.scale / common, common / (2.0**_FRACTION * out.scale)])
     multipliers, exponents = (each.tolist() for each in tflite_multipliers(scales))
@@ -372,10 +374,9 @@ def _add_twice(a: Quantization, b: Quantization, sign: int, out: Quantization) -
 
 
 def _exact_operand(sums: Mapping[str, ParamValue]) -> int:
-    """The operand (1 or 2) whose share of a sum is exact and needs no multiplication, or 0 for neither.
+    """The operand (1 or 2) with the larger scale, whose share of a sum needs no multiplication.
 
-    It is the one with the larger scale. The shifts have to be those of the fast arithmetic of
-    mcud_sum_tflite.h.
+    0 if the shifts do not fit the fast arithmetic of mcud_sum_tflite.h.
     """
     numbers = {name: it for name, it in sums.items() if isinstance(it, int)}
     exact, other = (1, "b") if numbers["a_exponent"] == 0 else (2, "a")

@@ -1,4 +1,4 @@
-"""Scalar functions, a row each: ONNX operator, kernel in C, and the same function of numpy arrays."""
+"""Tables of scalar functions: the ONNX operator, the C code, and the same function of numpy arrays."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ class NumberAttribute:
 class UnaryFunction:
     """A function of one value.
 
-    `compute`: the function of x, alpha and beta; in float32 if `single`, else in float64, rounded once.
-    `code`: an expression in C, or statements; "" if there is no printed kernel.
-    `alpha`, `beta`: attributes of `onnx`, or constants.
+    `meaning`: the formula, for documentation. `code`: a C expression, or statements; "" if the kernel is not
+    printed. `compute`: the function of x, alpha and beta; in float32 if `single`, else in float64, rounded
+    once. `alpha`, `beta`: attributes of `onnx`, or constants.
     """
 
     name: str
@@ -48,8 +48,8 @@ class UnaryFunction:
 class BinaryFunction:
     """A function of two values, computed in the operands' type; `code` is an expression in C.
 
-    `operation`: the operator in C of a function that the kernel computes for eight pairs at a time.
-    Comparisons yield 1 or 0, and `onnx` names operators of truth values too, which are 1 and 0 here.
+    `operation`: the C operator of a function that the kernel computes for eight pairs at a time.
+    Comparisons yield 1 or 0. `onnx` also names operators of booleans, which are 1 and 0 here.
     """
 
     name: str
@@ -63,7 +63,7 @@ class BinaryFunction:
 
 
 def _of(function: Callable[[Values], Values]) -> Callable[[Values, Any, Any], Values]:
-    """A function without alpha and beta."""
+    """The `compute` of a function without alpha and beta."""
     return lambda x, alpha, beta: function(x)
 
 

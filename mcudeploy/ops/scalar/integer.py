@@ -27,8 +27,8 @@ _FUNCTIONS: tuple[IntegerFunction, ...] = get_args(IntegerFunction)
 class IntegerBinary(BroadcastOperator):
     """A function of two operands of int8, int16 or int32 each; the result is of one of these types.
 
-    A constant is int32. `offsets` are added to the stored bytes of the operands and
-    of the result: 128 for uint8.
+    A constant is int32. `offsets` are added to the stored bytes of both operands and of the result: 128 for
+    uint8.
     """
 
     kind: ClassVar[str] = "IntegerBinary"
@@ -45,7 +45,7 @@ class IntegerBinary(BroadcastOperator):
         return self.function
 
     def divisor(self, operator: Operator) -> int:
-        """The constant of a remainder."""
+        """The least constant divisor of `mod`; 0 for other functions."""
         remainder = self.function == "mod" and self.constant_operand == 1
         return int(operator.constants["constant"].min()) if remainder else 0
 
