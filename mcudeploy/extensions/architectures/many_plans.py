@@ -28,6 +28,7 @@ from mcudeploy.planner.files.plan_cache import search_key
 
 _LOG = logging.getLogger(__name__)
 _MOST_BYTES = 2**20
+"""Limit of a file of the cache."""
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 """The first characters that make a text a formula in a spreadsheet."""
 
@@ -84,9 +85,9 @@ def plan_many(
 ) -> PlanTable:
     """Plan each model on each board, in the workers of an executor, or else in this process.
 
-    `models`: by name, or without names. `cache`: a folder with the rows so far; a run that was killed goes on
-    from there. `progress` is called with the number of rows that are done, that of all, and each row. A model
-    that cannot be planned is a row with an error. Raises UsageError and BoardNotFoundError for wrong
+    `models`: by name, or without names. `cache`: a folder of finished rows, from which a later run continues.
+    `progress` is called after each row, with the number of finished rows, the number of all, and the row. A
+    model that cannot be planned has a row with an error. Raises UsageError and BoardNotFoundError for wrong
     arguments, ConfigError for a cache that cannot be written.
     """
     options = options_of(choices, ("executor", "cache", "progress"))
@@ -112,8 +113,8 @@ def plan_many(
         row = None if entry is None or options.fresh else _stored(entry, job)
         if row is not None:
             finish(number, row)
-    left = {number: job for number, job in enumerate(jobs) if number not in rows}
-    for number, row, conclusive in _planned(left, executor):
+    missing = {number: job for number, job in enumerate(jobs) if number not in rows}
+    for number, row, conclusive in _planned(missing, executor):
         entry = entries[number]
         if entry is not None and conclusive:
             _store(entry, row)
@@ -154,9 +155,10 @@ def _content(source: Source) -> bytes:
 
 
 def _planned(jobs: Mapping[int, PlanJob], executor: Executor | None) -> Iterator[tuple[int, PlanRow, bool]]:
-    """Yield the rows as they come, and whether each is conclusive, as `planned_row` has it.
+    """Yield the number and row of each job in the order of completion, and whether it is conclusive.
 
-    A worker that was lost, and a defect, are rows too, which another run plans again.
+    `planned_row` defines conclusive. A lost worker or a defect gives a row with an error, which another run
+    plans again.
     """
 
     def row_of(number: int, result: Callable[[], tuple[PlanRow, bool]]) -> tuple[int, PlanRow, bool]:

@@ -61,9 +61,9 @@ def cost(
     """Estimate the bytes and the time of a model on a board, without a search.
 
     `model`: as `load` takes it, or a torch module, which is exported with `sample`, the tuple of its inputs.
-    `budget`: the most of `arena`, `ram` and `flash`, in bytes or as "64k", and `latency_ms`, as `ModelCost`
-    has them. Raises ModelError for a model that is not supported, UsageError for a wrong budget, TypeError
-    for an option of a search, which would change nothing.
+    `budget`: limits of `arena`, `ram` and `flash`, in bytes or as "64k", and of `latency_ms`.
+    Raises ModelError for a model that is not supported, UsageError for a wrong budget, TypeError for an
+    option of a search, which would change nothing.
     """
     for name in reading.keys() - Reading.__annotations__:
         known = ", ".join(Reading.__annotations__)
@@ -125,7 +125,7 @@ def _without_torch(model: Any, sample: tuple[Any, ...] | None) -> Any:
     """Return the ONNX model of a torch module, and any other model as it is.
 
     Raises UsageError for a module without a sample, or a sample without a module, and ModelError for a module
-    that torch cannot export. torch is not a dependency: a module is there only if torch is.
+    that torch cannot export. torch is not a dependency: a torch module exists only if torch is imported.
     """
     torch = sys.modules.get("torch")
     if torch is None or not isinstance(model, torch.nn.Module):

@@ -21,9 +21,9 @@ from mcudeploy.planner.planner import Planned, find_or_recall
 
 @dataclass(frozen=True, slots=True)
 class PlanRow:
-    """A model's plan on a board: its figures as `ModelCost` has them, or `error`, the reason for no plan.
+    """A model's plan on a board: its figures as in `ModelCost`, or `error`, the reason for no plan.
 
-    `overhead_percent`: its time over that of the unsplit plan.
+    `overhead_percent`: how much slower it is than the unsplit plan.
     """
 
     model: str
@@ -40,7 +40,7 @@ class PlanRow:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it has all bytes, or else an error and no figures."""
+        """Whether it has all sizes in bytes, or an error and no figures."""
         if self.error:
             return self == PlanRow(self.model, self.board, error=self.error)
         return None not in (self.arena_bytes, self.unsplit_arena_bytes, self.ram_bytes, self.flash_bytes)
@@ -48,7 +48,7 @@ class PlanRow:
 
 @dataclass(frozen=True, slots=True)
 class PlanJob:
-    """The bytes of a model, to be planned on a board. `fault`: the reason why there are none."""
+    """The bytes of a model, to be planned on a board; without bytes, `fault` is the reason."""
 
     model: str
     content: bytes = field(repr=False)
@@ -64,7 +64,8 @@ class PlanJob:
 def planned_row(job: PlanJob) -> tuple[PlanRow, bool]:
     """Plan a model by the costs of the board's core, and return whether the row is conclusive.
 
-    It is if the model has a plan, is not supported, or does not fit. Another error may be the machine's.
+    A row is conclusive if the model has a plan, is not supported, or does not fit. The cause of another
+    error may be the computer.
     """
     if job.fault:
         return job.failed(job.fault), True

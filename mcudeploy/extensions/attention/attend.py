@@ -15,7 +15,7 @@ _LINES, _COLUMNS = 4, 8
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """A limit of the live rows: `offset + step * position`, within 0 and their number."""
+    """A bound of the live rows: offset + step * position, clipped to [0, count]."""
 
     offset: int
     step: int
@@ -23,13 +23,16 @@ class Bound:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Where rows of a tensor with one row lie, in elements: from row to row, and from head to head."""
+    """The places of vectors in a flat tensor, in elements.
+
+    A row of a head has `width` elements; `pitch` is the step from row to row, `head` that from head to head.
+    """
 
     width: int
     pitch: int
     head: int
 
-    def last(self, heads: int, count: int) -> int:
+    def extent(self, heads: int, count: int) -> int:
         """The number of elements up to the end of the last row."""
         return (heads - 1) * self.head + (count - 1) * self.pitch + self.width
 
@@ -39,8 +42,8 @@ class Attend(PlainOperator):
     """Position (1, 1, 1) int32, queries (1, 1, heads * keys.width), keys and values (1, 1, ...), their scales
     if they are int8 -> (1, 1, heads * values.width): softmax(scale * query . keys) . values for each head.
 
-    Only the `count` rows from `first` to before `end` count, which the position limits; if there is none, all
-    count the same. `group` heads share keys and values.
+    Of the `count` rows, those from `first` to before `end` are live; the position decides both bounds.
+    Without live rows, all rows have the same weight. `group` heads share keys and values.
     """
 
     kind: ClassVar[str] = "Attend"
@@ -55,10 +58,11 @@ class Attend(PlainOperator):
     first: Bound
     end: Bound
     scales: tuple[Rows, ...] = ()
-    """Of the rows of int8 keys, and of those of int8 values; a scale that all heads share is head 0."""
+    """The places of the scales of int8 keys, then of int8 values; `head` is 0 if all heads share scales."""
     value_scale: float = 1.0
-    """Of int8 values whose rows have no scales; that of the keys is part of `scale`."""
+    """The scale of int8 values without scales by row; that of such keys is part of `scale`."""
     value_zero: int = 0
+    """The zero point of these values."""
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """A multiply-accumulate for each row and each element of a query and of a result."""
@@ -66,7 +70,7 @@ class Attend(PlainOperator):
         shapes = [(1, 1, 1), (1, 1, self.heads * self.keys.width)]
         fit = list(inputs[:2]) == shapes and all(shape[:2] == (1, 1) for shape in inputs)
         for rows, shape in zip((self.keys, self.values, *self.scales), inputs[2:], strict=True):
-            fit &= rows.last(shared, self.count) <= shape[2]
+            fit &= rows.extent(shared, self.count) <= shape[2]
         if not fit:
             raise ValueError(f"a query of {self.heads} heads does not fit {inputs}")
         whole, depth = (Index(), Index(), Index()), self.heads * self.keys.width
@@ -77,7 +81,7 @@ class Attend(PlainOperator):
         return LoopNest(axes, (whole,) * len(inputs), write, multiplies=True, inner=(scores,))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Return the kernel `attend_f32` or `attend_s8`, whose time is that of all rows."""
+        """Return the kernel `attend_f32` or `attend_s8`; its cost assumes that all rows are live."""
         require_same_dtype(inputs[1], *inputs[4:], output)
         require_same_dtype(*inputs[2:4])
         in_int8 = inputs[2].dtype is DType.INT8
@@ -117,8 +121,8 @@ class Attend(PlainOperator):
         counts = merged({"calls": 1}, scaled(head, self.heads))
         if not in_int8:
             return KernelCall("attend_f32", params, 4 * self.count, counts=lambda _: counts)
-        own = self.scales or (Rows(1, 0, 0),) * 2
-        for name, scales in zip(("key_scales", "value_scales"), own, strict=True):
+        places = self.scales or (Rows(1, 0, 0),) * 2
+        for name, scales in zip(("key_scales", "value_scales"), places, strict=True):
             params |= {f"{name}.pitch": scales.pitch, f"{name}.head": scales.head}
         params |= {
             "scaled": bool(self.scales),

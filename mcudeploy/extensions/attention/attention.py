@@ -20,20 +20,20 @@ from mcudeploy.frontend.passes.simplify import drop_dead
 
 _Array = NDArray[Any]
 _MOVES = MOVEMENTS | {"Gather", "Tile"}
-"""Operators through which keys and values come from a cache."""
+"""Operators that only move the elements of keys and values between the cache and the product."""
 _DEAD = -1e8
-"""The most that a mask adds to the score of a row that does not count: its weight is 0 in float32."""
+"""A mask that adds at most this to the score of a row makes its weight 0 in float32."""
 _MOST_ROWS, _MOST_NODES = 8192, 32
 """Limits of the rows, and of the nodes that compute a mask."""
 _LAST = 1 << 20
-"""A position beyond all rows; the live rows must follow their rule there too."""
+"""A position far beyond all rows, at which the bounds of the live rows must hold too."""
 PLACES = ("keys", "values", "key_scales", "value_scales")
-"""The attributes with the places of the elements of the inputs after the query."""
+"""Attributes of Attend: the places of the elements in each input after the query."""
 _Bound = tuple[int, int]
 
 
 def join_attention(model: OnnxModel) -> OnnxModel:
-    """Replace products, scale, mask and softmax by one node; those that it leaves unread go later."""
+    """Replace products, scale, mask and softmax of an attention by one node, and leave the others unread."""
     if all(node.op != "Softmax" for node in model.nodes):
         return model
     search = _Attention(model)
@@ -76,12 +76,15 @@ class _Attention:
 
     def __init__(self, model: OnnxModel) -> None:
         self._model, self._producers, self._readers = model, model.producers(), model.consumers()
+        # Values that outputs or states need, so no node alone reads them.
         self._kept = {info.name for info in model.outputs}
         self._kept |= {name for state in model.states for name in (state.first, state.after)}
         self._known: dict[tuple[str, bool | None, tuple[int, ...]], _Live | None] = {}
 
     def attention(self, softmax: Node) -> Node | None:
-        """The node in place of the product of a softmax with values; None if there is none."""
+        """The node that replaces the product of a softmax with values; None if this is not attention over
+        live rows.
+        """
         shape = self._shape(softmax.inputs[0]) if softmax.op == "Softmax" and not softmax.domain else ()
         last = softmax.attributes.get("axis", -1) in (-1, len(shape) - 1)
         if not last or len(shape) < 2 or not 1 < shape[-1] <= _MOST_ROWS:
@@ -111,13 +114,13 @@ class _Attention:
         return replace(mix, op="Attend", domain=DOMAIN, inputs=inputs, attributes=attributes)
 
     def _packed(self, rows: _Moved) -> tuple[_Moved, _Moved] | None:
-        """The int8 of rows of heads, and the scale of each row; None if they are not an int8 cache."""
+        """The int8 source of some rows, and their scales; None if the rows are not of an int8 cache."""
         node = self._producers.get(rows.source)
         if node is None or node.op != WIDEN or node.domain != DOMAIN:
             return None
         integers, scales = node.inputs
-        every = np.broadcast_to(positions(self._shape(scales)), self._shape(integers)).reshape(-1)
-        places = every[rows.places]
+        scale_of = np.broadcast_to(positions(self._shape(scales)), self._shape(integers)).reshape(-1)
+        places = scale_of[rows.places]
         if np.ptp(places, axis=-1).any():
             return None
         return replace(rows, source=integers), _Moved(scales, places[..., :1], 1.0)
@@ -141,8 +144,10 @@ class _Attention:
         return None
 
     def _mix(self, weights: str, shape: tuple[int, ...], scores: _Scores) -> Node | None:
-        """The product of the weights of a softmax with values. A factor may be 1 for live rows, as that of
-        ONNX's Attention, which clears the weights of a query without live rows.
+        """The product of the weights of a softmax with values.
+
+        A factor that is 1 for live rows may be between them: with it ONNX's Attention clears the weights of
+        a query without live rows.
         """
         for _ in range(_MOST_NODES):
             readers = [] if weights in self._kept else self._readers.get(weights, [])
@@ -162,24 +167,24 @@ class _Attention:
         return None
 
     def _flat(self, name: str) -> tuple[str, float]:
-        """The value in lines of the same length that scalar constants multiply, and their product."""
+        """The value before reshapes that keep its lines and before scalar factors, and their product."""
         width = self._shape(name)[-1:]
         name, factor = self._scaled(name)
         while (node := self._private_producer(name)) and node.op == "Reshape":
             if self._shape(node.inputs[0])[-1:] != width:
                 break
-            name, own = self._scaled(node.inputs[0])
-            factor *= own
+            name, more = self._scaled(node.inputs[0])
+            factor *= more
         return name, factor
 
     def _private_producer(self, name: str) -> Node | None:
-        """The node of ONNX that makes a value, if one node alone reads it."""
+        """The node of ONNX's domain that makes a value, if one node alone reads the value."""
         node = self._producers.get(name)
         shared = name in self._kept or len(self._readers.get(name, [])) != 1
         return None if node is None or node.domain or shared else node
 
     def _scaled(self, name: str) -> tuple[str, float]:
-        """The value that scalar constants multiply, and their product."""
+        """The value before factors that are constant scalars, and the product of the factors."""
         factor = 1.0
         for _ in range(_MOST_NODES):
             node = self._private_producer(name)
@@ -197,11 +202,11 @@ class _Attention:
         return name, factor
 
     def _moved(self, name: str) -> _Moved | None:
-        """Where the elements of a value come from."""
+        """The source of a value's elements, before movements and factors; None if the places are unknown."""
         factor, nodes = 1.0, list[Node]()
         for _ in range(_MOST_NODES):
-            name, own = self._scaled(name)
-            factor *= own
+            name, more = self._scaled(name)
+            factor *= more
             node = self._producers.get(name)
             if node is None or node.domain or node.op not in _MOVES or not node.inputs:
                 break
@@ -233,9 +238,9 @@ class _Attention:
         return self._known[key]
 
     def _live_of(self, mask: str, shape: tuple[int, ...], keeps: bool | None) -> _Live | None:
-        """The live rows by a mask that one position alone decides, for all rows and beyond.
+        """The live rows of a mask that depends on one position alone; None if they do not have this form.
 
-        `keeps`: the truth for which Where keeps scores; None for a mask that is added.
+        `keeps`: the value of the mask with which Where keeps scores; None for a mask that is added.
         """
         nodes, sources = self._ancestors(mask)
         infos = [info for info in self._model.inputs if info.name in sources]
@@ -262,7 +267,7 @@ class _Attention:
         return None if first is None or end is None else _Live(info.name, first, end)
 
     def _ancestors(self, name: str) -> tuple[tuple[Node, ...], set[str]]:
-        """The nodes that compute a value, in order, and the values without a producer from which they do."""
+        """The nodes that compute a value, in order, and the values without a producer that they read."""
         wanted = (Info(name, None, ""),)
         nodes = drop_dead(replace(self._model, outputs=wanted, states=())).nodes
         if len(nodes) > _MOST_NODES or any(node.domain for node in nodes):
@@ -274,7 +279,7 @@ class _Attention:
     def _evaluator(
         self, nodes: Sequence[Node], source: str, result: str
     ) -> Callable[[_Array], _Array] | None:
-        """A function that computes a value from the value `source`; None if it is not one of ONNX alone."""
+        """A function that computes `result` from `source` by `nodes`; None if ONNX cannot evaluate them."""
         constants = {
             it: self._model.constants[it].value
             for node in nodes
@@ -307,7 +312,7 @@ def _of_heads(places: _Array, scores: tuple[int, ...]) -> _Array:
 
 
 def _bound(by_position: Mapping[int, int], rows: int) -> _Bound | None:
-    """The offset and the step of a bound, clipped to 0 and the rows; None if it has no such form."""
+    """The offset and step of a bound; None if it is not offset + step * position, clipped to [0, rows]."""
     for step in (0, 1, -1):
         for position in (0, rows // 2, rows - 1):
             offset = by_position[position] - step * position

@@ -20,7 +20,7 @@ from mcudeploy.ir.graph import DType, Quantization
 
 
 def attend(builder: Builder, node: Node) -> None:
-    """Read keys and values where they lie, if rows and heads are regular there; else from a copy."""
+    """Read keys and values in place, if their rows and heads lie in regular steps; else from a copy."""
     position, query, *sources = node.inputs
     places: list[NDArray[Any]] = [
         np.asarray(node.attributes[name]) for name, _ in zip(PLACES, sources, strict=False)
@@ -32,7 +32,7 @@ def attend(builder: Builder, node: Node) -> None:
         builder.arranged(real.tensor, real.index.reshape(1, 1, -1), (node,)),
     ]
     layouts: list[Rows] = []
-    meanings: list[Quantization] = []
+    quantizations: list[Quantization] = []
     groups: list[int] = []
     for value, wanted in zip(_stored(builder, sources), places, strict=True):
         index, tensor = value.index.reshape(-1)[wanted], value.tensor
@@ -43,19 +43,19 @@ def attend(builder: Builder, node: Node) -> None:
         if layout is None:
             raise Unsupported("its keys and values are not in rows")
         inputs.append(builder.viewed(tensor, (1, 1, builder.tensors[tensor].elements)))
-        meanings.append(builder.tensors[tensor].quantization or Quantization(1.0, 0))
+        quantizations.append(builder.tensors[tensor].quantization or Quantization(1.0, 0))
         layouts.append(layout[0])
         groups.append(layout[1])
-    group, of_values, *of_scales = groups
-    if group != of_values:
-        raise Unsupported(f"{group} queries share keys, but {of_values} share values")
-    if any(it not in (group, heads) for it in of_scales):
+    group, value_group, *scale_groups = groups
+    if group != value_group:
+        raise Unsupported(f"{group} queries share keys, but {value_group} share values")
+    if any(it not in (group, heads) for it in scale_groups):
         raise Unsupported(f"{group} queries share keys and values, but not their scales")
     first, end = (Bound(*map(int, node.integers(name) or ())) for name in ("first", "end"))
     keys, values, *scales = layouts
-    scale = node.number("scale", 1.0) * float(meanings[0].scale)
-    meaning = float(meanings[1].scale), int(meanings[1].zero_point)
-    op = Attend(heads, group, count, scale, keys, values, first, end, tuple(scales), *meaning)
+    scale = node.number("scale", 1.0) * float(quantizations[0].scale)
+    of_values = float(quantizations[1].scale), int(quantizations[1].zero_point)
+    op = Attend(heads, group, count, scale, keys, values, first, end, tuple(scales), *of_values)
     shape = (1, 1, heads * values.width)
     tensor = builder.emit(op, inputs, shape, DType.FLOAT32, nodes=(node,))
     info = builder.model.infos[node.output]
@@ -65,13 +65,16 @@ def attend(builder: Builder, node: Node) -> None:
 
 
 def _stored(builder: Builder, sources: Sequence[str]) -> list[OnnxValue]:
-    """Keys, values and their scales as tensors: int8 if the file dequantises both by one scale each."""
+    """Keys, values and their scales as tensors; int8 if keys and values have one scale each."""
     pure = [it for name in sources[:2] if (it := builder.pure(name)) is not None]
     return pure if len(pure) == len(sources) else [builder.settled(name) for name in sources]
 
 
 def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:
-    """How positions [heads, rows, columns] lie, and how many heads share rows; None if not regularly."""
+    """The regular steps of positions [heads, rows, columns], and the number of heads that share rows.
+
+    None if the steps are not regular.
+    """
     heads, _, width = index.shape
     bases = index[:, 0, 0]
     group = int(np.argmax(bases != bases[0])) or heads
@@ -83,7 +86,7 @@ def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:
 
 
 def widen(builder: Builder, node: Node) -> None:
-    """Refuse: floats of all rows would take more memory than the cache without int8."""
+    """Raise Unsupported: all rows as floats would take more memory than a float cache."""
     consumers = builder.consumers.get(node.output, [])
     producers = builder.model.producers()
     attends = [[producers.get(name) for name in it.inputs[2:4]] for it in consumers if it.op == "Attend"]

@@ -49,6 +49,7 @@ from mcudeploy.verify.samples import Sample
 T = TypeVar("T")
 _MOST_RUNS = 8
 _STEP, _RUN, _CLOCK, _CALLER = "mcud_step", "mcud_run", "hal_ticks", "timing_run"
+"""Functions of the firmware: a step, all steps, the timer that is read after a step, the caller of a step."""
 _CALLERS = """/* Keeps functions of the library that no firmware calls: the linker keeps boot blocks. */
 #include <stdint.h>
 #define KEPT __attribute__((used, section(".boot_block")))
@@ -80,7 +81,7 @@ def bounds_of(deployment: Deployment, sample: Sample) -> ProgramBounds:
 
 
 def _build(deployment: Deployment, target: Target) -> Firmware:
-    """Build the firmware for the emulated board, with the functions of the library that only others call."""
+    """Build the firmware for the emulated board, with functions of the library that it does not call."""
     files = render_firmware(deployment.program, deployment.plan, deployment.source)
     callers = {"callers.c": _CALLERS.format(prefix=deployment.prefix)}
     return build_firmware(
@@ -194,7 +195,7 @@ class CountedProgram:
         )
 
     def most_cycles(self, counts: Counts) -> float:
-        """Return the cycles of a window at the worst of the core's model; 0 without a model."""
+        """Return the most cycles of a window by the core's model; 0 without a model."""
         if self._core is None:
             return 0.0
         return sum(it.most for it in self._profile.cycles(counts, self._core).values())
@@ -203,6 +204,7 @@ class CountedProgram:
         """Return the bounds that follow from a run."""
         tape = self._deployment.view.entries
         steps = tuple(self._step(entry, window) for entry, window in zip(tape, windows, strict=True))
+        # MODEL_run() executes mcud_run, at most all of it for a step, in place of what is around a kernel.
         around = [self._around(window.counts) for window in windows]
         loop = self._whole(_RUN)
         run, step = (self._whole(f"{self._deployment.prefix}_{name}") for name in ("run", "step"))
@@ -279,14 +281,14 @@ class CountedProgram:
         return 0.0 if self._core is None else _worst(self._core, instruction, self._before(instruction))
 
     def _before(self, instruction: Instruction) -> Instruction | None:
-        """Return the instruction before in memory."""
+        """Return the instruction before it in memory."""
         known = self._profile.instructions
         return next(
             (it for size in (2, 4) if (it := known.get(instruction.address - size)) and it.size == size), None
         )
 
     def _around(self, counts: Counts) -> tuple[int, float]:
-        """Return instructions and least cycles of a window outside of its kernel: mcud_run lacks them."""
+        """Return the instructions of a window outside its kernel, and their least cycles."""
         functions = self._profile.functions
         inside = [address for address in counts.executed if functions.at(address) in (_STEP, _CALLER)]
         cycles = {} if self._core is None else self._profile.cycles(counts, self._core)

@@ -1,8 +1,8 @@
 """Branches inside a loop whose paths have separate copies of the loop's end.
 
-Compilers copy the end of a loop into each path of a branch. Then no join stands before the next round. The
-paths still agree if each ends with the same decision between the next round and the way out of the loop, on
-values that each computes in the same way. Such values do not depend on the branch, only those that differ do.
+Compilers copy the end of a loop into each path of a branch. Then no join is before the next round. The paths
+still agree if each ends with the same decision between the next round and the way out of the loop, on values
+that each computes in the same way. Only values that the paths compute differently depend on the branch.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcudeploy.toolchain.disassembly import Instruction
 
 _MOST_PATHS = 256
 _SLOTS = 64
-"""The number of the first word of the frame, after those of the locations."""
+"""The key of the frame's first word in the state of a path; locations have smaller keys."""
 _INVERSE = {
     "eq": "ne", "cs": "cc", "hs": "lo", "mi": "pl", "vs": "vc", "hi": "ls", "ge": "lt", "gt": "le",
 }  # fmt: skip
@@ -26,7 +26,7 @@ _LIST = re.compile(r"\{[^}]*\}")
 
 @dataclass(frozen=True, slots=True)
 class LoopDecision:
-    """The end of a path: a condition, the number of the value that it tests, and what follows either way."""
+    """The end of a path: a condition, the number of the tested value, and the next instruction either way."""
 
     condition: str
     value: int
@@ -204,9 +204,9 @@ def _decision(
     condition, (target, after) = branch[1], nexts
     if condition == "nz":
         return LoopDecision("z", tested, after, target)
-    plain = next((name for name, inverse in _INVERSE.items() if inverse == condition), None)
-    if plain is not None:
-        return LoopDecision(plain, tested, after, target)
+    inverse_of = next((name for name, inverse in _INVERSE.items() if inverse == condition), None)
+    if inverse_of is not None:
+        return LoopDecision(inverse_of, tested, after, target)
     return LoopDecision(condition, tested, target, after)
 
 

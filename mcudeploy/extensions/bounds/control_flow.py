@@ -38,11 +38,11 @@ class BranchRegion:
 
     join: int
     other_join: int
-    """That of a path which leaves a loop, or 0: then the end of a path decides between the two."""
+    """The join of paths that leave a loop, 0 without a loop. The end of a path decides between both joins."""
     longest: int
     """The instructions of the longest path, without the branch and the join."""
     longest_cycles: float
-    """Its cycles, with both."""
+    """The most cycles of a path, with the branch and the join."""
     writes: int
     """Locations that a path may change."""
     stores: bool
@@ -53,7 +53,7 @@ class BranchRegion:
 
 @dataclass(frozen=True, slots=True)
 class PathCosts:
-    """The longest path of a stretch of a program in either unit, and the effects of all paths."""
+    """The longest path of a stretch of a program, by instructions and by cycles; the effects of all paths."""
 
     instructions: int = 0
     cycles: float = 0.0
@@ -78,6 +78,7 @@ class ControlFlow:
         self._switches = {it.address for it in functions.all if it.name.startswith(_SWITCH)}
         self._calls: dict[int, PathCosts] = {}
         self._open: set[int] = set()
+        self._graphs: dict[int, FunctionGraph] = {}
 
     def branches(self) -> Iterable[int]:
         """Yield the instructions that decide by a location which one is next."""
@@ -154,10 +155,6 @@ class ControlFlow:
         return self._graphs[start]
 
     @cached_property
-    def _graphs(self) -> dict[int, FunctionGraph]:
-        return {}
-
-    @cached_property
     def _bodies(self) -> dict[int, dict[int, Instruction]]:
         bodies: dict[int, dict[int, Instruction]] = {}
         for address in sorted(self._body):
@@ -171,12 +168,12 @@ class ControlFlow:
         cycles: dict[int, float] = dict.fromkeys(ends, 0.0)
         writes, slots, stores, moves = 0, 0, False, False
         for address in order:
-            own = self._own(graph, address)
+            costs = self._costs_of(graph, address)
             following = graph.following[address]
-            instructions[address] = own.instructions + max(instructions[it] for it in following)
-            cycles[address] = own.cycles + max(cycles[it] for it in following)
-            writes, slots = writes | own.writes, slots | own.slots
-            stores, moves = stores or own.stores, moves or own.moves_stack
+            instructions[address] = costs.instructions + max(instructions[it] for it in following)
+            cycles[address] = costs.cycles + max(cycles[it] for it in following)
+            writes, slots = writes | costs.writes, slots | costs.slots
+            stores, moves = stores or costs.stores, moves or costs.moves_stack
         return PathCosts(
             max(instructions[it] for it in starts),
             max(cycles[it] for it in starts),
@@ -186,7 +183,7 @@ class ControlFlow:
             moves,
         )
 
-    def _own(self, graph: FunctionGraph, address: int) -> PathCosts:
+    def _costs_of(self, graph: FunctionGraph, address: int) -> PathCosts:
         """Return the costs of one instruction, with those of a function that it calls."""
         it, effects = self._body[address], self.effects[address]
         if effects is None:
@@ -218,9 +215,10 @@ class ControlFlow:
 
 
 class FunctionGraph:
-    """The instructions of one function, by address, and those that may follow each.
+    """The instructions of one function: for each address, those that may be next.
 
-    A jump to another function is a call before the exit.
+    A jump to another function counts as a call of it, then the exit. `calls`: the function that an
+    instruction calls. `joins`: the first instruction that all paths from an instruction pass.
     """
 
     def __init__(
@@ -238,7 +236,7 @@ class FunctionGraph:
         self.joins = _joins(self.following)
 
     def order(self, starts: Sequence[int], ends: Sequence[int]) -> list[int]:
-        """Return what may be executed from `starts` to before one of `ends`, followers first.
+        """Return the instructions on paths from `starts` to before `ends`, each after all that follow it.
 
         Raises NoRegionError for a loop.
         """
@@ -268,8 +266,8 @@ class FunctionGraph:
         following = it.address + it.size
         stem = it.mnemonic
         after = (following,) if following in body else (EXIT,)
-        ends = effects is None or stem in ("b", "bl", "blx") or _returns(it, effects)
-        if following not in body and following in self._known and not ends:
+        jumps_away = effects is None or stem in ("b", "bl", "blx") or _returns(it, effects)
+        if following not in body and following in self._known and not jumps_away:
             self.calls[it.address] = following  # it runs on into the next function
         if effects is None:
             return after

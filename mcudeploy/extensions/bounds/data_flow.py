@@ -57,8 +57,8 @@ class Finding(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entered:
-    """How often the region of a branch was entered, and the instructions executed inside."""
+class RegionEntries:
+    """How often the program entered the region of a branch, and the instructions executed inside."""
 
     times: int
     inside: int
@@ -69,17 +69,17 @@ class DataFlow:
     """Dependences on data in one window of execution. `findings`: occurrences by address and kind."""
 
     instructions: int
-    entered: Mapping[int, Entered] = field(default_factory=dict)
+    entered: Mapping[int, RegionEntries] = field(default_factory=dict)
     findings: Mapping[tuple[int, Finding], int] = field(default_factory=dict)
 
     def found(self, kind: Finding) -> list[int]:
         """Return the addresses with findings of a kind, in ascending order."""
-        return sorted(address for address, one in self.findings if one is kind)
+        return sorted(address for address, found in self.findings if found is kind)
 
 
 @dataclass(frozen=True, slots=True)
 class Regions:
-    """The regions of a program's branches, and the reasons why others have none."""
+    """The regions of a program's branches by address, and the reasons why other branches have none."""
 
     known: Mapping[int, BranchRegion]
     reasons: Mapping[int, str]
@@ -108,7 +108,7 @@ class Regions:
 
 @dataclass(frozen=True, slots=True)
 class Memories:
-    """Addresses of memory: of data when a window opens, and of constants."""
+    """Addresses of memory: `data` is tainted when a window opens, `constants` never is."""
 
     data: Sequence[Interval]
     constants: Interval
@@ -117,7 +117,10 @@ class Memories:
 def data_flow_arguments(
     qemu: str, window: tuple[int, int], files: tuple[Path, Path], memories: Memories
 ) -> tuple[str, ...]:
-    """Return QEMU's arguments: follow data through each window, by a table; `files`: table and results.
+    """Return QEMU's arguments with which a plugin follows data through each window.
+
+    `window`: the first instruction of a window, and the one after it. `files`: the table of instructions to
+    read, and the results to write.
 
     Raises BuildError if the plugin cannot be compiled.
     """
@@ -185,7 +188,7 @@ def read_data_flow(path: Path) -> Iterator[DataFlow]:
         findings, end = _rows(words, after)
         yield DataFlow(
             words[at],
-            {address: Entered(times, inside) for address, times, inside in entered},
+            {address: RegionEntries(times, inside) for address, times, inside in entered},
             {(address, Finding(kind)): count for address, kind, count in findings},
         )
         at = end

@@ -42,7 +42,7 @@ class StackMove(IntEnum):
 
     NOTHING = 0
     BY_ACCESS = 1
-    """It is the first address that the instruction accesses, and a difference."""
+    """It is the first address that the instruction accesses, plus a difference."""
     BY_NUMBER = 2
     """It has moved by a number of bytes."""
     UNKNOWN = 3
@@ -67,7 +67,7 @@ class Effects:
     """Sets of locations, each as the bits of a number."""
 
     reads: int = 0
-    """Locations whose values decide the results, for a store the stored ones."""
+    """Locations whose values decide the results; for a store, those that it stores."""
     writes: int = 0
     """Results that replace a value."""
     partial: int = 0
@@ -132,6 +132,7 @@ _MULTIPLY = re.compile(
 _EXTEND_ADD = re.compile(r"[su]xta(?:b|h|b16)")
 _LONG = re.compile(r"[us]mull|[us]mlal|umaal|smlal[bt][bt]|smlaldx?|smlsldx?")
 _KEEP = frozenset(["movt", "bfi", "bfc"])
+"""Instructions that keep a part of their result."""
 _SELECT = re.compile(r"cs(?:el|inc|inv|neg|et|etm)|cin[cv]|cneg")
 _LONG_SHIFT = re.compile(r"asrl|lsll|lsrl|[us]q(?:r)?sh[lr]l|[us]rshrl")
 _LOAD = re.compile(r"ldr(?:s?[bh])?t?|ldrex[bh]?")
@@ -143,7 +144,9 @@ _SYSTEM = frozenset(["nop", "dsb", "dmb", "isb", "cpsid", "cpsie", "wfi", "wfe",
 _FLOAT_ALONE = re.compile(
     r"vmov|vabs|vneg|vsqrt|vcvt[abmnprt]?|vrint[amnprxz]|vadd|vsub|vn?mul|vdiv|vmaxnm|vminnm"
 )
+"""Floating-point instructions that do not read their result."""
 _FLOAT_JOINED = re.compile(r"vn?ml[as]|vfn?m[as]|vmovx|vins")
+"""Floating-point instructions whose result depends on its old value."""
 _CONDITIONAL = re.compile(rf"(\w+?)({CONDITION})")
 _NUMBERS = {"sb": 9, "sl": 10, "fp": 11, "ip": 12, "sp": 13, "lr": 14, "pc": 15}
 
@@ -403,9 +406,11 @@ def _floats(mnemonic: str, operands: list[str]) -> Effects | None:
 
 
 _VECTOR_COUNTS = re.compile(r"v(?:i|d)w?dup[te]?")
+"""Vector instructions that also count in a core register."""
 _VECTOR_PAIR = re.compile(
     r"vr?ml[as]l?dava?h?x?[te]?|vaddlva?[te]?|vr?mlsldava?h?x?[te]?|vrmlaldavha?x?[te]?"
 )
+"""Vector instructions with a sum in two core registers."""
 
 
 def _vector(it: Instruction) -> Effects:

@@ -71,33 +71,33 @@ class ProgramBounds:
     @property
     def step_instructions(self) -> int | None:
         """The most instructions of one call of MODEL_step()."""
-        return _added(max, [step.instructions for step in self.steps], self.step_overhead[0])
+        return _with_overhead(max, [step.instructions for step in self.steps], self.step_overhead[0])
 
     @property
     def step_cycles(self) -> int | None:
         """The most cycles of one call of MODEL_step()."""
-        return _added(max, [step.cycles for step in self.steps], self.step_overhead[1])
+        return _with_overhead(max, [step.cycles for step in self.steps], self.step_overhead[1])
 
     @property
     def run_instructions(self) -> int | None:
         """The most instructions of one call of MODEL_run()."""
-        return _added(sum, [step.instructions for step in self.steps], self.run_overhead[0])
+        return _with_overhead(sum, [step.instructions for step in self.steps], self.run_overhead[0])
 
     @property
     def run_cycles(self) -> int | None:
         """The most cycles of one call of MODEL_run()."""
-        return _added(sum, [step.cycles for step in self.steps], self.run_overhead[1])
+        return _with_overhead(sum, [step.cycles for step in self.steps], self.run_overhead[1])
 
 
-def _added(
+def _with_overhead(
     combine: Callable[[Iterable[int]], int], bounds: Sequence[int | None], overhead: float
 ) -> int | None:
-    """Return the maximum or sum of bounds, and an overhead; None if one is missing."""
+    """Return the maximum or sum of bounds, plus an overhead; None if a bound is missing."""
     bound = combined(combine, bounds)
     return None if bound is None else math.ceil(bound + overhead)
 
 
 def combined(combine: Callable[[Iterable[int]], int], bounds: Sequence[int | None]) -> int | None:
-    """Return the maximum or sum of bounds; None if one is missing, or there is none."""
+    """Return the maximum or sum of bounds; None if a bound is missing, or there are no bounds."""
     known = [it for it in bounds if it is not None]
     return combine(known) if known and len(known) == len(bounds) else None

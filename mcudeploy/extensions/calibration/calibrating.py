@@ -32,7 +32,7 @@ class TileTime:
 
     @property
     def factor(self) -> float:
-        """Cycles for each one that the model estimates."""
+        """Cycles on the chip for each estimated cycle."""
         return self.cycles / self.tile.estimate
 
 
@@ -45,7 +45,7 @@ class Calibrated:
 
     @cached_property
     def factors(self) -> KernelFactors:
-        """The factor of each kind is the geometric mean over its tiles; the whole, that over the kinds."""
+        """The factors: of a kind the geometric mean over its tiles; `whole` the geometric mean of these."""
         kinds = {kind: geometric_mean(it.factor for it in times) for kind, times in self.times.items()}
         return KernelFactors(kinds, geometric_mean(kinds.values()))
 
@@ -72,7 +72,7 @@ def calibrate(target: Target, progress: Progress = SILENT) -> Calibrated:
         times = _timed(device, tiles, kernels, board)
     digest = _digest(board, tiles)
     with Database() as database:
-        database.add_tiles({it.tile.key(_home(board), digest): it.cycles for it in times})
+        database.add_tiles({it.tile.key(_database_name(board), digest): it.cycles for it in times})
     _stored.cache_clear()
     return Calibrated.of(board, times)
 
@@ -95,7 +95,7 @@ def _require_chip(target: Target) -> None:
 def _timed(
     device: Device, tiles: Sequence[KernelTile], kernels: Sequence[str], board: Board
 ) -> list[TileTime]:
-    """Time tiles; one that is too large for the board's memory is left out.
+    """Time tiles, except those that are too large for the board's memory.
 
     Raises DeployError if the board's counter stands still or is wrong, and if no tile fits.
     """
@@ -125,7 +125,7 @@ def _timed(
 
 
 def factors(board: Board) -> KernelFactors | None:
-    """Return the factors of a board that were measured here, else those of its file; None without any."""
+    """Return the factors of a board that this computer measured, else those of its file; else None."""
     if board.is_host or board.emulated_only or board.npu is not None:
         return None
     own = _stored(default_path(), board) if default_path().is_file() else None
@@ -136,16 +136,16 @@ def factors(board: Board) -> KernelFactors | None:
 def _stored(path: Path, board: Board) -> KernelFactors | None:
     try:
         with Database(path) as database:
-            if not database.has_tiles(_home(board)):
+            if not database.has_tiles(_database_name(board)):
                 return None
             tiles = kernel_tiles(board)
-            known = database.tiles(_home(board), digest := _digest(board, tiles))
+            known = database.tiles(_database_name(board), digest := _digest(board, tiles))
     except ConfigError as error:
         warn_of_database("estimates are not calibrated", str(error))
         return None
     except BuildError:  # without its compiler there are no measurements
         return None
-    keyed = [(tile, known.get(tile.key(_home(board), digest))) for tile in tiles]
+    keyed = [(tile, known.get(tile.key(_database_name(board), digest))) for tile in tiles]
     times = [TileTime(tile, cycles) for tile, cycles in keyed if cycles]
     if not times:
         _warn_of_other_kernels(board.name)
@@ -167,12 +167,12 @@ def _kernels(tiles: Sequence[KernelTile]) -> tuple[str, ...]:
 
 
 def _digest(board: Board, tiles: Sequence[KernelTile]) -> str:
-    """Return the digest of what decides how long the kernels take; limits of memories are not in it."""
+    """Return the digest of all that decides the time of the kernels."""
     flash = board.flash
     facts = board.core, board.clock_hz, board.cpu_flags, flash.read_cost, flash.cache_bytes
     return digest_of(board, _kernels(tiles), repr(facts))
 
 
-def _home(board: Board) -> str:
-    """Return the name under which tiles of a calibration stand in the database, apart from those of plans."""
+def _database_name(board: Board) -> str:
+    """Return the board's name in the database for tiles of a calibration; tiles of plans have another."""
     return f"{board.name}, calibrated"

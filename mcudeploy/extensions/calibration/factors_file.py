@@ -24,7 +24,7 @@ _Factor = Annotated[float, Field(gt=0, le=MOST_FACTOR, allow_inf_nan=False, stri
 
 
 class FactorsFile(Facts):
-    """Factors of a board: cycles for each one of `estimates`, at a clock. `version`: of mcudeploy."""
+    """Factors of a board at a clock: cycles for each unit of `estimates`. `version`: that of mcudeploy."""
 
     board: BoardName
     core: Core
@@ -52,7 +52,7 @@ def write_factors(factors: KernelFactors, board: Board, path: Path) -> None:
 
 
 def factors_of_file(board: Board) -> KernelFactors | None:
-    """Return the factors that boards/measured has of a board, None without a file.
+    """Return the factors of a board in boards/measured, None without a file.
 
     Raises ConfigError for a file with wrong keys or values, or about another board, core or clock.
     """

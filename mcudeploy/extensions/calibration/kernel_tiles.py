@@ -42,9 +42,9 @@ _WINDOW = (2, 2), (2, 2), (1, 1), (0, 0, 0, 0), (6, 6)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class KernelTile:
-    """All rows of the operator of a graph, computed by one of its kernel variants.
+    """All rows of the only operator of a graph, computed by one of its kernel variants.
 
-    `estimate`: its time by the model of a board's core, with waits for flash.
+    `estimate`: the time by the model of a board's core, with waits for flash.
     """
 
     graph: Graph

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from mcudeploy.planner.plan_options import Options
 
 LIMITS = (0.0, 2.0, 5.0, 10.0, 25.0, 60.0, 100.0)
-"""The limits of the overhead in percent that are tried."""
+"""The limits of the latency overhead, in percent."""
 
 
 def curve_option(command: Command) -> Command:
@@ -54,10 +54,10 @@ def curve_option(command: Command) -> Command:
 def curve_points(
     path: Path, board: Board, options: Options, progress: Progress = SILENT
 ) -> dict[float, Deployment | None]:
-    """Return the smallest plan within each limit that allows a smaller arena than the limits below it.
+    """Return the smallest plan by limit, for limits that allow a smaller arena than all lower ones.
 
-    None if no plan fits the board. Every point is a plan that `plan --max-overhead` finds in as much time.
-    Raises FitError if none fits.
+    The plan is None if none fits the board under a limit. `plan --max-overhead` finds the same plans in the
+    same time. Raises FitError if no plan fits under any limit.
     """
     from mcudeploy.commands.commands import plan_model
 

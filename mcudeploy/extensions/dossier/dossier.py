@@ -17,7 +17,7 @@ from mcudeploy.common.resources import resource_dir
 from mcudeploy.execution.results import BuiltModel
 from mcudeploy.extensions.dossier.flash_constants import TracedConstant, traced_constants
 from mcudeploy.extensions.dossier.plan_facts import board_text, network_text
-from mcudeploy.extensions.dossier.static_analysis import StaticAnalysis, analysed
+from mcudeploy.extensions.dossier.static_analysis import StaticAnalysis, analyse
 from mcudeploy.planner.files.planfile import plan_text
 from mcudeploy.toolchain.firmware_build import compiler_version
 from mcudeploy.toolchain.tools import run_tool
@@ -45,8 +45,8 @@ class Dossier:
 def dossier_of(built: BuiltModel, pages: Mapping[str, Content]) -> Dossier:
     """Return the dossier of a built and verified model, whose plan has passed the second checker.
 
-    `pages`: further files of the library, by name.
-    Raises BuildError if that refuses it, and UsageError for a plan of several cores.
+    `pages`: further files of the library, by name. Raises BuildError if the checker refuses the plan, and
+    UsageError for a plan that the checker does not read.
     """
     deployment = built.deployment
     if deployment.plan.lanes:
@@ -73,7 +73,7 @@ def dossier_of(built: BuiltModel, pages: Mapping[str, Content]) -> Dossier:
         ended = run_tool([sys.executable, "-I", CHECKER, "plan.json", "lib"], _CHECK_S, folder=folder)
         if ended.status != 0:
             raise BuildError(f"the second checker refuses the plan: {ended.output.strip()}")
-        analysis = analysed(folder / "lib", deployment.board, deployment.prefix)
+        analysis = analyse(folder / "lib", deployment.board, deployment.prefix)
     elf = None if built.firmware is None else built.firmware.elf
     constants = tuple(traced_constants(deployment, elf))
     return Dossier(

@@ -39,7 +39,7 @@ def dossier_page(dossier: Dossier, command: Sequence[str]) -> str:
         operators=_operators(dossier, report),
         resolved=_resolved(report),
         has_compiler=bool(dossier.compiler),
-        outputs=(f"{report['elements']:,}", f"{report['mismatches']:,}", _error(report, report)),
+        outputs=(f"{report['elements']:,}", f"{report['mismatches']:,}", _error(report)),
         constants=[_constant(it) for it in dossier.constants],
         analysis=dossier.analysis,
         deviations=[
@@ -93,11 +93,11 @@ def _operators(dossier: Dossier, report: dict[str, Any]) -> list[tuple[str, ...]
     deployment = dossier.built.deployment
     rows: list[tuple[str, ...]] = []
     for operator in deployment.plan.graph.operators:
-        one = report["operator_checks"].get(operator.name)
-        if one is not None:
-            counts = (f"{one['elements']:,}", f"{one['mismatches']:,}", f"{one['ties']:,}")
+        check = report["operator_checks"].get(operator.name)
+        if check is not None:
+            counts = (f"{check['elements']:,}", f"{check['mismatches']:,}", f"{check['ties']:,}")
             kernel = deployment.model.calls[operator.name].kernel
-            rows.append((operator.name, kernel, _first_node(operator), *counts, _error(one, one)))
+            rows.append((operator.name, kernel, _first_node(operator), *counts, _error(check)))
     return rows
 
 
@@ -109,8 +109,8 @@ def _first_node(operator: Operator) -> str:
     return plain(name) + more
 
 
-def _error(one: dict[str, Any], unit: dict[str, Any]) -> str:
-    return f"{one['max_abs_error']:.3g}" + (" LSB" if unit["error_unit"] == "LSB" else "")
+def _error(check: dict[str, Any]) -> str:
+    return f"{check['max_abs_error']:.3g}" + (" LSB" if check["error_unit"] == "LSB" else "")
 
 
 def _constant(it: TracedConstant) -> tuple[str, ...]:

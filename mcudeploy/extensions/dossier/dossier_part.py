@@ -1,4 +1,4 @@
-"""The dossier of a library as a part of its build: what it requires, and the folder of its papers."""
+"""The dossier of a library as a part of its build: what it requires, and the folder of its files."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcudeploy.extensions.dossier.dossier_page import dossier_page
 
 @dataclass(frozen=True, slots=True)
 class DossierPart(LibraryPart):
-    """The papers of a library, in the folder `directory`; `command`: the command line that they show."""
+    """The evidence for a library, in the folder `directory`; `command`: the command line on its page."""
 
     directory: Path
     command: tuple[str, ...]
@@ -28,11 +28,11 @@ class DossierPart(LibraryPart):
     absent: ClassVar[Mapping[str, Any]] = {"dossier": None}
 
     def deployed(self, deployment: Deployment) -> Deployment:
-        """Return the deployment whose steps are those of the plan, as the second checker replays them."""
+        """Return the deployment without joined steps: the second checker replays the steps of the plan."""
         return replace(deployment, joins=False)
 
     def require(self, request: BuildRequest) -> None:
-        """Raise UsageError for a library that a dossier cannot describe, or for a folder of others."""
+        """Raise UsageError for a library that a dossier cannot describe, or a folder with other files."""
         if request.options.replaceable:
             raise UsageError("--dossier describes constants in flash that stay: leave out --replaceable")
         if len(request.paths) != 1:
@@ -51,7 +51,7 @@ class DossierPart(LibraryPart):
         require_writable(self.directory)
 
     def folder(self, library: Library, progress: Progress) -> SeparateFolder:
-        """Return the papers. Raises what `dossier_of` raises."""
+        """Return the files of the dossier. Raises what `dossier_of` raises."""
         progress.stage("making the dossier")
         dossier = dossier_of(library.models[0], library.pages)
         files: dict[str, Content] = {**dossier.files, "index.html": dossier_page(dossier, self.command)}

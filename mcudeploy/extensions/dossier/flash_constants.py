@@ -19,7 +19,7 @@ from mcudeploy.toolchain.disassembly import read_symbols
 class TracedConstant:
     """An array in flash, and the parameters of operators that read it.
 
-    `address`: in the firmware, None without one.
+    `address`: that in the firmware, None without firmware.
     """
 
     symbol: str

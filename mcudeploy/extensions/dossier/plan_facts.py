@@ -16,9 +16,7 @@ JsonObject = dict[str, Any]
 
 
 def network_text(plan: Plan, model: Model, program: Program) -> str:
-    """Return network.json: tensors, states, and for each row of an operator the rows of its inputs that it
-    reads.
-    """
+    """Return network.json: tensors, states, and the input rows that each row of an operator reads."""
     graph = plan.graph
     hop = None if graph.hop is None else {"rows": graph.hop.new_rows, "keeping": dict(graph.hop.keeping)}
     ios = [*program.outputs, *(it.io for it in program.states)]

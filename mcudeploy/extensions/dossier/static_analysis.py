@@ -26,7 +26,10 @@ _TARGET = re.compile(r"#define (__(?:ARM|riscv|GNUC|BYTE_ORDER|ORDER|VFP|thumb)\
 
 @dataclass(frozen=True, slots=True)
 class Deviation:
-    """A rule that files of a library deviate from, at `places` lines; `reason` is "" without a stated one."""
+    """A rule that files of a library deviate from, at `places` lines.
+
+    `reason`: why that is accepted; "" if no reason is stated.
+    """
 
     rule: str
     files: tuple[str, ...]
@@ -36,15 +39,15 @@ class Deviation:
 
 @dataclass(frozen=True, slots=True)
 class StaticAnalysis:
-    """The deviations of a library's files, as `tool` finds them; or the cause for which none was run."""
+    """The deviations of a library's files that `tool` finds; or `absent`: why no tool ran."""
 
     tool: str = ""
     deviations: tuple[Deviation, ...] = ()
     absent: str = ""
 
 
-def analysed(library: Path, board: Board, prefix: str) -> StaticAnalysis:
-    """Return the deviations of the C files of a model's library, but for its arrays of weights.
+def analyse(library: Path, board: Board, prefix: str) -> StaticAnalysis:
+    """Return the deviations of the C files of a model's library, except its arrays of weights.
 
     Raises BuildError if cppcheck fails.
     """
