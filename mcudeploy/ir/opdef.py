@@ -190,6 +190,8 @@ ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | CallTable | N
 It is a scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, calls of
 other kernels, or None for a null pointer.
 """
+Params = dict[str, ParamValue]
+"""Parameters of a kernel, by name."""
 
 
 Counts = dict[str, float]

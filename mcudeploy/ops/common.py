@@ -13,6 +13,7 @@ from mcudeploy.ir.opdef import (
     CountsOf,
     Index,
     LoopNest,
+    Params,
     ParamValue,
     PlainOperator,
 )
@@ -65,7 +66,7 @@ class ElementwiseOperator(PlainOperator):
         return elementwise_loops(inputs)
 
 
-def within(struct: str, fields: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+def within(struct: str, fields: Mapping[str, ParamValue]) -> Params:
     """Parameters renamed to the fields of `struct`, which the kernel's parameter struct contains."""
     return {f"{struct}.{name}": value for name, value in fields.items()}
 

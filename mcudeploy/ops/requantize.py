@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Quantization, Tensor
-from mcudeploy.ir.opdef import ParamValue
+from mcudeploy.ir.opdef import Params
 
 Integers = NDArray[np.signedinteger[Any]]
 """Weights of int8, or of int16 that take nine bits."""
@@ -207,7 +207,7 @@ def clamp_bounds(quantization: Quantization, low: float, high: float) -> tuple[i
     return quantize_value(low, quantization), quantize_value(high, quantization)
 
 
-def quant(multiplier: int, shift: int, output: Quantization) -> dict[str, ParamValue]:
+def quant(multiplier: int, shift: int, output: Quantization) -> Params:
     """The group `quant` of a kernel's parameters, with one multiplier; see mcud_params.h."""
     return {"quant.zero_point": output.zero_point, "quant.multiplier": multiplier, "quant.shift": shift}
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Operator, Quantization, Tensor
-from mcudeploy.ir.opdef import ConstantArray, KernelCall, ParamValue
+from mcudeploy.ir.opdef import ConstantArray, KernelCall, Params
 from mcudeploy.ops.common import ElementwiseOperator, counts_of_rows, is_int8
 from mcudeploy.ops.requantize import INT32_MAX, clamp_bounds, quantization_of
 
@@ -72,7 +72,7 @@ class Affine(ElementwiseOperator):
             raise ValueError(f"{operator.name}: its factors are too large for the scales of input and output")
         low, high = clamp_bounds(target, self.low, self.high)
         _, cols, channels = output.shape
-        size: dict[str, ParamValue] = {"cols": cols, "channels": channels}
+        size: Params = {"cols": cols, "channels": channels}
         params = {"records": records.ravel(), **size, "act.min": low, "act.max": high}
         vectors, ragged = -(-channels // _LANES), int(channels % _LANES > 0)
         row = {"rows": 1, "pixels": cols, "elements": cols * channels}

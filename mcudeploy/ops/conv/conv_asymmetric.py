@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
+from mcudeploy.ir.opdef import Counts, KernelCall, Params
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, merged
 from mcudeploy.ops.conv import conv_counts
@@ -26,18 +26,18 @@ def is_asymmetric(operator: Operator) -> bool:
 
 
 def asymmetric_kernel(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: Params, source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8_asymmetric or dwconv2d_s8_asymmetric. `constants` have int16 weights of nine bits."""
     small, offsets = in_bytes(constants)
     zero_point = requantize.quantization_of(source).zero_point
-    rounding: dict[str, ParamValue] = {"quant.left_shift": 0} | numbers
+    rounding: Params = {"quant.left_shift": 0} | numbers
     fields = window_fields(conv, source, output)
     scratch = conv.kernel_shape[0] * OFFSET_BYTES
     if conv.is_depthwise(source.shape[2]):
         fields["multiplier"] = conv.out_channels // source.shape[2]
         unfolded = _unfolded(constants, zero_point)
-        arrays: dict[str, ParamValue] = {
+        arrays: Params = {
             "weights": by_tap(small.weights),
             "offsets": offsets,
             "bias": unfolded,

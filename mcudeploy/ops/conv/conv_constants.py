@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir import graph
 from mcudeploy.ir.graph import Operator, Tensor
-from mcudeploy.ir.opdef import ConstantArray, ParamValue, RoundingErrors
+from mcudeploy.ir.opdef import ConstantArray, Params, RoundingErrors
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.packing import (
     pack_blocks,
@@ -59,7 +59,7 @@ class ConvConstants:
         ours, others = self.arrays(), other.arrays()
         return ours.keys() == others.keys() and all(np.array_equal(ours[it], others[it]) for it in ours)  # type: ignore[arg-type]
 
-    def arrays(self) -> dict[str, ParamValue]:
+    def arrays(self) -> Params:
         """Return the integer constants that exist, by the name of their parameter."""
         arrays = {
             "weights": self.weights,
@@ -78,11 +78,11 @@ class ConvConstants:
         first, second = self.multipliers.T
         return np.stack([(first.view(np.uint32) >> 1).astype(np.int32), second], axis=1)
 
-    def packed(self, *, runs: int, block: int, groups: int = 1) -> dict[str, ParamValue]:
+    def packed(self, *, runs: int, block: int, groups: int = 1) -> Params:
         """int8 constants in records of `block` output channels; see pack_blocks."""
         return self._records(pack_blocks(self.weights, groups, runs, block), groups, block)
 
-    def packed_fours(self, *, runs: int, groups: int = 1) -> dict[str, ParamValue]:
+    def packed_fours(self, *, runs: int, groups: int = 1) -> Params:
         """int8 constants in records of four output channels and of one; see pack_fours_and_ones."""
         assert self.multipliers is not None
         records = pack_fours_and_ones(self.bias, self.weights, self.multipliers, groups, runs)
@@ -92,11 +92,11 @@ class ConvConstants:
         """The weights of a convolution of floats, as float32."""
         return self.weights if self.scale is None else scaled_weights(self.weights, self.scale)
 
-    def packed_floats(self, groups: int = 1) -> dict[str, ParamValue]:
+    def packed_floats(self, groups: int = 1) -> Params:
         """float32 constants in blocks of four channels; see pack_fours."""
         return {"weights": pack_fours(self.reals(), groups), "bias": pack_fours(self.bias, groups)}
 
-    def packed_scaled(self, groups: int = 1) -> dict[str, ParamValue]:
+    def packed_scaled(self, groups: int = 1) -> Params:
         """int8 weights with their scale and a float32 bias, in blocks of four channels; see pack_fours."""
         assert self.scale is not None
         return {
@@ -105,27 +105,27 @@ class ConvConstants:
             "bias": pack_fours(self.bias, groups),
         }
 
-    def packed_taps(self) -> dict[str, ParamValue]:
+    def packed_taps(self) -> Params:
         """int8 depthwise constants in records of four channels; see pack_taps."""
         return self._records(pack_taps(self.weights.reshape(len(self.weights), -1)), 1, FOUR)
 
-    def packed_row_pairs(self) -> dict[str, ParamValue]:
+    def packed_row_pairs(self) -> Params:
         """int8 depthwise constants of 3x3 windows, in a record for each channel; see pack_row_pairs."""
         assert self.multipliers is not None
         return {"packed_weights": pack_row_pairs(self.bias, self.weights.reshape(-1, 3, 3), self.multipliers)}
 
-    def packed_pair_windows(self, stride: int) -> dict[str, ParamValue]:
+    def packed_pair_windows(self, stride: int) -> Params:
         """int8 depthwise constants in a record for each channel; see pack_pair_windows."""
         assert self.multipliers is not None
         weights = self.weights.reshape(self.weights.shape[:3])
         return {"packed_weights": pack_pair_windows(self.bias, weights, self.multipliers, stride)}
 
-    def packed_four_rows(self) -> dict[str, ParamValue]:
+    def packed_four_rows(self) -> Params:
         """int8 depthwise constants of 3x3 windows, in a record for each channel; see pack_four_rows."""
         weights = self.weights.reshape(-1, 3, 3)
         return {"packed_weights": pack_four_rows(self.bias, weights, self.mve_multipliers)}
 
-    def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> dict[str, ParamValue]:
+    def _records(self, weights: NDArray[np.int32], groups: int, block: int) -> Params:
         assert self.multipliers is not None
         return {"packed_weights": pack_records(self.bias, weights, self.multipliers, groups, block)}
 
@@ -143,7 +143,7 @@ def check_constants(operator: Operator, needed: tuple[int, ...]) -> None:
 
 def numbers_of(
     results: Results, operator: Operator, source: Tensor, output: Tensor
-) -> tuple[ConvConstants, dict[str, ParamValue]]:
+) -> tuple[ConvConstants, Params]:
     """The constant arrays, and the `numbers`: the scalar parameters by which results are rounded and clipped.
 
     Raises ValueError for int8 sums, or results of their rescaling, that could overflow.
@@ -166,7 +166,7 @@ def numbers_of(
     scales = operator.constants["weight_scale"].astype(np.float64) * read.scale / out.scale
     requantize.check_accumulator(operator.name, _largest_sums(weights, bias), scales)
     low_q, high_q = requantize.clamp_bounds(out, results.low, results.high)
-    clip: dict[str, ParamValue] = {"quant.zero_point": out.zero_point, "act.min": low_q, "act.max": high_q}
+    clip: Params = {"quant.zero_point": out.zero_point, "act.min": low_q, "act.max": high_q}
     if results.rounding == "tflite":
         return ConvConstants(weights, bias, *requantize.tflite_multipliers(scales)), clip
     weights, bias, scales = requantize.settle_channels(weights, bias, scales)
@@ -191,7 +191,7 @@ def bias_error(operator: Operator, source: Tensor, output: Tensor, sums: float =
     return np.asarray((sums if rounding is None else sums + rounding) * units, np.float64)
 
 
-def without(params: dict[str, ParamValue], *names: str) -> dict[str, ParamValue]:
+def without(params: Params, *names: str) -> Params:
     """The parameters except these."""
     return {name: value for name, value in params.items() if name not in names}
 

@@ -11,11 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import CountsOf, KernelCall, ParamValue
+from mcudeploy.ir.opdef import CountsOf, KernelCall, Params
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv.conv_constants import without
-
-Params = dict[str, ParamValue]
 
 _MOST_GATHERED_BYTES = 2560
 """Limit in bytes of gathered windows, for the usual number of pixels."""

@@ -11,7 +11,7 @@ import numpy as np
 from mcudeploy.ir import graph
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES
 from mcudeploy.ops.conv import conv_counts, conv_counts_f32, conv_mve, conv_rvv, conv_s4w, conv_wide
@@ -67,7 +67,7 @@ def conv_kernel(
 
 
 def _int8_kernel(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: Params, source: Tensor, output: Tensor
 ) -> KernelCall:
     """The kernels with int8 weights."""
     channels = source.shape[2]
@@ -113,14 +113,14 @@ def _int8_kernel(
 
 
 def _general_kernel(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: Params, source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8 and conv2d_s8_deep, the latter first if the other's expanded windows are large."""
     kernel_rows, kernel_cols = conv.kernel_shape
     group_inputs = source.shape[2] // conv.groups
     offsets = kernel_rows * OFFSET_BYTES
     fields = window_fields(conv, source, output) | group_fields(conv, source)
-    zero_point: dict[str, ParamValue] = {"input_zero_point": requantize.quantization_of(source).zero_point}
+    zero_point: Params = {"input_zero_point": requantize.quantization_of(source).zero_point}
     vectors = [
         call for by in (conv_mve, conv_rvv) for call in by.general(constants, numbers, fields | zero_point)
     ]
@@ -148,7 +148,7 @@ def _general_kernel(
 
 
 def _deep_kernel(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: Params, source: Tensor, output: Tensor
 ) -> KernelCall:
     """conv2d_s8_deep."""
     window_groups = -(-conv.kernel_shape[0] * conv.kernel_shape[1] * source.shape[2] // conv.groups // GROUP)
@@ -203,14 +203,14 @@ def _float_kernel(
 
 
 def _float_depthwise(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: Params, source: Tensor, output: Tensor
 ) -> KernelCall:
     """The float32 kernels of depthwise convolutions."""
     multiplier = conv.out_channels // source.shape[2]
     fields = window_fields(conv, source, output) | {"multiplier": multiplier}
     scratch = conv.kernel_shape[0] * OFFSET_BYTES
     mode = "multiplied" if multiplier > 1 else ""  # the kernel has separate loops for it
-    arrays: dict[str, ParamValue] = {"weights": by_tap(constants.reals()), "bias": constants.bias}
+    arrays: Params = {"weights": by_tap(constants.reals()), "bias": constants.bias}
     counts = conv_counts_f32.depthwise(fields, eights=multiplier == 1)
     call = KernelCall("dwconv2d_f32", arrays | fields | numbers, scratch, mode=mode, counts=counts)
     if constants.scale is None:
@@ -237,7 +237,7 @@ def by_rows_kernel(
     rows, cols, channels = source.shape
     check_constants(operator, (out_channels, rows, cols, channels))
     constants, numbers = numbers_of(results, operator, source, output)
-    fields: dict[str, ParamValue] = {"row_values": cols * channels, "output_channels": out_channels}
+    fields: Params = {"row_values": cols * channels, "output_channels": out_channels}
     if source.dtype is graph.DType.FLOAT32:
         counts, state = conv_counts_f32.by_rows(fields, rows), padded(out_channels, FOUR) * SUM_BYTES
         call = KernelCall("conv2d_f32_by_rows", fields | numbers, state_bytes=state, counts=counts)
@@ -267,7 +267,7 @@ def to_rows_kernel(
     channels, (count, row_channels) = source.shape[2], rows
     check_constants(operator, (count * row_channels, 1, 1, channels))
     constants, numbers = numbers_of(results, operator, source, output)
-    fields: dict[str, ParamValue] = {"input_channels": channels, "row_channels": row_channels}
+    fields: Params = {"input_channels": channels, "row_channels": row_channels}
     if source.dtype is graph.DType.FLOAT32:
         call = KernelCall("conv2d_f32_to_rows", fields | numbers, counts=conv_counts_f32.to_rows(fields))
         return _with_weights(call, constants, count)
@@ -276,7 +276,7 @@ def to_rows_kernel(
     return KernelCall("conv2d_s8_to_rows", arrays | fields | numbers, counts=conv_counts.to_rows(fields))
 
 
-def _full_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
+def _full_fields(conv: Windowing, source: Tensor) -> Params:
     return {
         "input_rows": source.shape[0],
         "row_values": source.shape[1] * source.shape[2],
@@ -284,7 +284,7 @@ def _full_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
     }
 
 
-def _pixel_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
+def _pixel_fields(conv: Windowing, source: Tensor) -> Params:
     values = source.shape[1] * source.shape[2]
     return {
         "dims.input_channels": values,
@@ -295,9 +295,7 @@ def _pixel_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
     }
 
 
-def _dual_kernel(
-    constants: ConvConstants, numbers: dict[str, ParamValue], fields: dict[str, ParamValue]
-) -> tuple[KernelCall, ...]:
+def _dual_kernel(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
     """conv2d_s8_1x1_dual, if it is exact for these constants; `fields` are those of conv2d_s8_1x1_direct.
 
     It is for cores with Arm's DSP extension; see firmware/arith/int8/mcud_dual_s8.h.
@@ -310,8 +308,6 @@ def _dual_kernel(
     largest = requantize.largest_products(weights) + np.abs(constants.bias.astype(np.int64))
     if largest[1::2].max(initial=0) >= _MOST_DUAL_SUM:
         return ()
-    arrays: dict[str, ParamValue] = {
-        "packed_weights": pack_dual(constants.bias, weights, constants.multipliers)
-    }
+    arrays: Params = {"packed_weights": pack_dual(constants.bias, weights, constants.multipliers)}
     counts = conv_counts.dual(fields, EIGHT)
     return (KernelCall("conv2d_s8_1x1_dual", arrays | fields | numbers, isa=Isa.DSP, counts=counts),)

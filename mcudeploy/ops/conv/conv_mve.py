@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv import conv_counts_mve
 from mcudeploy.ops.conv.conv_constants import ConvConstants
@@ -23,8 +23,6 @@ from mcudeploy.ops.conv.packing import (
     pack_vector_taps,
     padded,
 )
-
-Params = dict[str, ParamValue]
 
 _MOST_FIRST_CHANNELS = 4
 """Input channels of conv2d_s8_first_mve at most."""

@@ -6,14 +6,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv import conv_counts_rvv
 from mcudeploy.ops.conv.conv_constants import ConvConstants
 from mcudeploy.ops.conv.conv_gathered import VectorKernel, columns_inside, gathered
 from mcudeploy.ops.conv.packing import LANES, pack_lanes
-
-Params = dict[str, ParamValue]
 
 _GENERAL = VectorKernel("conv2d_s8_rvv", Isa.RVV, conv_counts_rvv.general, (3, 2, 1))
 

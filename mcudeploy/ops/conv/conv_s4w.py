@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mcudeploy.ir.opdef import S4W, Counts, CountsOf, KernelCall, ParamValue
+from mcudeploy.ir.opdef import S4W, Counts, CountsOf, KernelCall, Params
 from mcudeploy.ops.conv import conv_counts
 from mcudeploy.ops.conv.conv_constants import ConvConstants, without
 from mcudeploy.ops.conv.packing import GROUP, pack_s4w, padded
-
-Params = dict[str, ParamValue]
 
 S4W_TWINS = frozenset(
     f"{name}{S4W}" for name in ("conv2d_s8", "conv2d_s8_1x1", "conv2d_s8_1x1_direct", "conv2d_s8_deep")

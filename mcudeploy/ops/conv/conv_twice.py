@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import TWICE, Counts, CountsOf, KernelCall, ParamValue
+from mcudeploy.ir.opdef import TWICE, Counts, CountsOf, KernelCall, Params
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv_constants import ConvConstants
 from mcudeploy.ops.conv.conv_s4w import S4W_TWINS
@@ -36,9 +36,7 @@ _SATURATED_SHIFT = 12
 _WORD_BITS = 32
 
 
-def settled(
-    constants: ConvConstants, numbers: dict[str, ParamValue], output: Tensor
-) -> tuple[ConvConstants, dict[str, ParamValue]] | None:
+def settled(constants: ConvConstants, numbers: Params, output: Tensor) -> tuple[ConvConstants, Params] | None:
     """Constants with two factors of each channel, and their `numbers` (see numbers_of).
 
     None if two multiplications would not round all results as TFLite does. Channels with a constant result
@@ -75,9 +73,7 @@ def _sums(constants: ConvConstants) -> tuple[NDArray[np.int64], NDArray[np.int64
     return bias - 128 * above + 127 * below, bias + 127 * above - 128 * below
 
 
-def _without_constant(
-    constants: ConvConstants, numbers: dict[str, ParamValue], zero_point: int
-) -> ConvConstants:
+def _without_constant(constants: ConvConstants, numbers: Params, zero_point: int) -> ConvConstants:
     """The constants with channels whose result is always the same as a bias without weights."""
     assert constants.multipliers is not None and constants.exponents is not None
     least, most = numbers["act.min"], numbers["act.max"]

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops.conv import conv_counts_wide
 from mcudeploy.ops.conv.conv_constants import ConvConstants, without
 from mcudeploy.ops.conv.packing import GROUP, pack_blocks, pack_records, padded
-
-Params = dict[str, ParamValue]
 
 _CHANNELS = 2
 """Output channels of a record."""

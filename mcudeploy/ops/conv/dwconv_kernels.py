@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv import conv_counts, conv_counts_mve, conv_counts_pairs, conv_mve, conv_rvv
@@ -45,7 +45,7 @@ _FIXED = tuple(f"window.{name}_{along}" for name in ("kernel", "dilation") for a
 
 
 def depthwise_kernel(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: Params, source: Tensor, output: Tensor
 ) -> KernelCall:
     """dwconv2d_s8, or dwconv2d_s8_multiplied if an input channel has several output channels."""
     channels = source.shape[2]
@@ -56,7 +56,7 @@ def depthwise_kernel(
     if conv.out_channels > channels:
         fields |= {"multiplier": conv.out_channels // channels, "input_zero_point": zero_point}
         assert constants.multipliers is not None
-        own: dict[str, ParamValue] = {"weights": by_tap(constants.weights), "bias": constants.bias}
+        own: Params = {"weights": by_tap(constants.weights), "bias": constants.bias}
         own |= {"multipliers": np.ascontiguousarray(constants.multipliers.T).ravel()}
         params, counts = own | fields | numbers, conv_counts.multiplied(fields)
         return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
@@ -78,8 +78,8 @@ def depthwise_kernel(
 def _by_rows(
     conv: Windowing,
     constants: ConvConstants,
-    numbers: dict[str, ParamValue],
-    fields: dict[str, ParamValue],
+    numbers: Params,
+    fields: Params,
     padding: NDArray[np.int8],
 ) -> tuple[KernelCall, ...]:
     """dwconv2d_s8_rows and dwconv2d_s8_rows_mve, if they support these windows."""
@@ -114,8 +114,8 @@ def _by_rows(
 def _by_lines(
     conv: Windowing,
     constants: ConvConstants,
-    numbers: dict[str, ParamValue],
-    fields: dict[str, ParamValue],
+    numbers: Params,
+    fields: Params,
     padding: NDArray[np.int8],
 ) -> tuple[KernelCall, ...]:
     """dwconv2d_s8_lines_mve, if it supports these windows and they have more than _LEAST_LINE_TAPS taps."""
@@ -143,7 +143,7 @@ def _by_lines(
     }
     weights = constants.weights.reshape(channels, rows, cols)
     records = pack_lines(constants.bias, weights, constants.mve_multipliers, height, vectors)
-    arrays: dict[str, ParamValue] = {"packed_weights": records, "padding": padding}
+    arrays: Params = {"packed_weights": records, "padding": padding}
     params = arrays | without(fields, *_FIXED) | shape | numbers
     scratch = min(channels, VECTOR) * line
     counts = conv_counts_mve.by_lines(params)
@@ -154,8 +154,8 @@ def _by_lines(
 def _by_pairs(
     conv: Windowing,
     constants: ConvConstants,
-    numbers: dict[str, ParamValue],
-    fields: dict[str, ParamValue],
+    numbers: Params,
+    fields: Params,
     zero_point: int,
 ) -> tuple[KernelCall, ...]:
     """dwconv2d_s8_pairs, if it supports these windows."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ParamValue
+from mcudeploy.ir.opdef import Params, ParamValue
 from mcudeploy.ops.common import within
 
 
@@ -49,7 +49,7 @@ class Windowing:
 
 def sliding(
     kernel: tuple[int, int], stride: tuple[int, int], dilation: tuple[int, int], pads: tuple[int, ...]
-) -> dict[str, ParamValue]:
+) -> Params:
     """The `window` of a kernel's parameters; `pads` begin with top and left."""
     pairs = {"kernel": kernel, "stride": stride, "dilation": dilation}
     fields = {
@@ -67,7 +67,7 @@ def window_text(kernel: tuple[int, int], stride: tuple[int, int]) -> str:
     return f"{kernel[0]}x{kernel[1]}{by}"
 
 
-def window_fields(conv: Windowing, source: Tensor, output: Tensor) -> dict[str, ParamValue]:
+def window_fields(conv: Windowing, source: Tensor, output: Tensor) -> Params:
     """The `dims` and the `window` of a convolution's parameters."""
     dims = {
         "input_rows": source.shape[0],
@@ -79,7 +79,7 @@ def window_fields(conv: Windowing, source: Tensor, output: Tensor) -> dict[str, 
     return within("dims", dims) | sliding(conv.kernel_shape, conv.stride, conv.dilation, conv.pads)
 
 
-def group_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
+def group_fields(conv: Windowing, source: Tensor) -> Params:
     """The parameters of a convolution for its groups of channels."""
     return {
         "groups": conv.groups,
@@ -88,7 +88,7 @@ def group_fields(conv: Windowing, source: Tensor) -> dict[str, ParamValue]:
     }
 
 
-def with_one_depth(fields: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+def with_one_depth(fields: Mapping[str, ParamValue]) -> Params:
     """The parameters of a depthwise kernel, whose input and output have the same `dims.channels`."""
     renamed = {"dims.input_channels": "dims.channels"}
     return {renamed.get(name, name): it for name, it in fields.items() if name != "dims.output_channels"}

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mcudeploy.ir.graph import Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
+from mcudeploy.ir.opdef import Counts, KernelCall, Params
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv_constants import ConvConstants
 from mcudeploy.ops.conv.packing import padded
@@ -95,7 +95,7 @@ _HEIGHTS = (
 
 
 def winograd(
-    conv: Windowing, constants: ConvConstants, numbers: dict[str, ParamValue], source: Tensor, output: Tensor
+    conv: Windowing, constants: ConvConstants, numbers: Params, source: Tensor, output: Tensor
 ) -> tuple[KernelCall, ...]:
     """The kernels by tiles that support a convolution and are exact for its weights."""
     depth = source.shape[2]
@@ -118,7 +118,7 @@ def winograd(
         factors = np.zeros((padded(conv.out_channels, _FOUR), 1 + own.shape[1]), np.int32)
         factors[: conv.out_channels, 0] = (bias * tiles.scale).astype(np.int32)  # modulo 2^32
         factors[: conv.out_channels, 1:] = own
-        arrays: dict[str, ParamValue] = {
+        arrays: Params = {
             "packed_weights": tiles.packed_pairs(constants.weights),
             "factors": factors.ravel(),
             "padding": padding,
@@ -128,7 +128,7 @@ def winograd(
         words += max(work, tiles.positions * _FOUR * _TILES)
         counts = _Counts(tiles, conv.pads[:2], source.shape, output.shape)
         if tiles.rows == _COLS and depth % _EIGHT == 0:
-            vectors: dict[str, ParamValue] = {
+            vectors: Params = {
                 "packed_weights": tiles.packed_vectors(constants.weights),
                 "factors": _vector_factors(factors, constants.mve_multipliers),
                 "padding": np.tile(padding, _INPUT_COLS),

@@ -11,7 +11,7 @@ import numpy as np
 from mcudeploy.ir.graph import DType, Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import TWICE, ArrayPointer, CallTable, Counts, KernelCall, ParamValue, StageCall
+from mcudeploy.ir.opdef import TWICE, ArrayPointer, CallTable, Counts, KernelCall, Params, StageCall
 from mcudeploy.ops.common import SUM_BYTES
 from mcudeploy.ops.conv.conv import Conv2d, Conv2dByRows
 from mcudeploy.ops.conv.conv_constants import FOUR
@@ -255,7 +255,7 @@ class _Assembly:
         if self.summed_channels:
             facts[-1] = (*facts[-1][:-1], at)
             at += padded(self.batch * self._pixels * SUM_BYTES * last.shape[2], _ALIGN)
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "calls": CallTable(tuple(call for group in self.calls for call in group)),
             "stages": np.array(facts, np.int32).astype(np.uint32),
             "stage_count": len(self.stages),

@@ -10,7 +10,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, require_same_dtype, spatial_axes
 from mcudeploy.ops.image.resize import ResizedAxis, coordinate
 
@@ -30,7 +30,7 @@ class Taps:
         ends = (low + max(len(weights), 1) for low, weights in zip(self.first, self.weights, strict=True))
         return TableIndex(axis, self.first, tuple(ends))
 
-    def params(self, name: str) -> dict[str, ParamValue]:
+    def params(self, name: str) -> Params:
         """The kernel's tables of this axis: first neighbours, numbers of weights, and weights."""
         table = np.zeros((len(self.weights), self.most), np.float32)
         for line, weights in zip(table, self.weights, strict=True):
@@ -132,7 +132,7 @@ class Resample(PlainOperator):
         require_same_dtype(source, output)
         if is_int8(output):
             raise ValueError("weighted sums of neighbours are computed in float32")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             **self.rows.params("row"),
             **self.cols.params("col"),
             "most_row_taps": self.rows.most,

@@ -18,7 +18,7 @@ from mcudeploy.ir.opdef import (
     Index,
     KernelCall,
     LoopNest,
-    ParamValue,
+    Params,
     PlainOperator,
     TableIndex,
 )
@@ -193,7 +193,7 @@ class Resize(PlainOperator):
         require_same_dtype(source, output)
         if max(source.shape[:2]) > 2**16:
             raise ValueError(f"the tables hold positions below 65536, the input is {source.shape}")
-        places: dict[str, ParamValue] = {
+        places: Params = {
             "rows": np.array(self.rows.first, np.uint16),
             "cols": np.array(self.cols.first, np.uint16),
         }
@@ -217,15 +217,13 @@ class Resize(PlainOperator):
         others = (vectors,) if scalars["shift"] in _VECTOR_SHIFTS else ()
         return KernelCall("resize_linear_s8", params, others=others)
 
-    def _int8_arithmetic(
-        self, source: Quantization, target: Quantization
-    ) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
+    def _int8_arithmetic(self, source: Quantization, target: Quantization) -> tuple[Params, Params]:
         """Integer weights of rows, multiplied by the ratio of the scales; columns have COL_BITS bits."""
         ratio = np.array([source.scale / target.scale], np.float64)
         _, row_shift = quantize_scale(ratio)
         row_shift = min(row_shift, 62 - COL_BITS)
         fractions = np.array(self.rows.fraction, np.float64)
-        weights: dict[str, ParamValue] = {
+        weights: Params = {
             "row_weights": np.rint((1 - fractions) * ratio * 2.0**row_shift).astype(np.int32),
             "next_row_weights": np.rint(fractions * ratio * 2.0**row_shift).astype(np.int32),
         }
@@ -233,7 +231,7 @@ class Resize(PlainOperator):
             raise ValueError(
                 f"the output scale {target.scale} is too small for the input scale {source.scale}"
             )
-        scalars: dict[str, ParamValue] = {
+        scalars: Params = {
             "input_zero_point": source.zero_point,
             "output_zero_point": target.zero_point,
             "shift": row_shift + COL_BITS,

@@ -9,16 +9,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import (
-    Access,
-    Counts,
-    Index,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-    TableIndex,
-)
+from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, require_same_dtype, spatial_axes
 
 
@@ -67,7 +58,7 @@ class RoiAlign(PlainOperator):
         if self.count is not None and (regions is None or regions.shape != (self.count, 4)):
             raise ValueError(f"the constant regions need the shape [{self.count}, 4]")
         rows, cols, channels = inputs[0].shape
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "regions": None if regions is None else np.ascontiguousarray(regions, np.float32).ravel(),
             "input_rows": rows,
             "input_cols": cols,

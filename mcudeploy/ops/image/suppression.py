@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
 
 _CONSIDERED = 4
@@ -48,7 +48,7 @@ class NonMaxSuppression(PlainOperator):
         if any(tensor.dtype != "float32" for tensor in inputs) or output.dtype != "int32":
             raise ValueError("boxes and scores are float32, the indices int32")
         boxes = inputs[0].shape[0]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "boxes": boxes,
             "count": self.count,
             "least_score": self.least_score,

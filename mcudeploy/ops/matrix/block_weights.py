@@ -14,16 +14,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import (
-    Axis,
-    ConstantArray,
-    Counts,
-    Index,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-)
+from mcudeploy.ir.opdef import Axis, ConstantArray, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, merged, reduced_axis, scaled, spatial_axes
 from mcudeploy.ops.conv.packing import GROUP, pack_fours, padded
 
@@ -73,7 +64,7 @@ class BlockDense(PlainOperator):
         arrays = packed_blocks(operator, (self.out_channels, depth), self.block, self.bits)
         bias = operator.constants.get("bias")
         arrays["bias"] = None if bias is None else pack_fours(np.ascontiguousarray(bias, np.float32), 1)
-        params: dict[str, ParamValue] = arrays | {
+        params: Params = arrays | {
             "dims.input_channels": depth,
             "dims.output_cols": cols,
             "dims.output_channels": self.out_channels,
@@ -142,7 +133,7 @@ class GatherBlocks(PlainOperator):
         )
 
 
-def packed_blocks(operator: Operator, shape: tuple[int, int], block: int, bits: int) -> dict[str, ParamValue]:
+def packed_blocks(operator: Operator, shape: tuple[int, int], block: int, bits: int) -> Params:
     """Return weights, scales and zero points in the layout of mcud_blocks_f32.h; `shape` is (K, depth).
 
     Raises ValueError if they do not fit the shape, the blocks or the bits.

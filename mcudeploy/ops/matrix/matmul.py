@@ -10,7 +10,7 @@ import numpy as np
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import is_int8, merged, reduced_axis, require_same_dtype, scaled
 from mcudeploy.ops.conv import conv_counts_mve
 from mcudeploy.ops.conv.conv_counts import expanded
@@ -69,7 +69,7 @@ class MatMul(PlainOperator):
         """matmul_s8 or matmul_f32, with transposed B matmul_s8_bt or matmul_f32_bt. int8 has variants."""
         require_same_dtype(*inputs, output)
         heads, m, k, n = self._sizes(tuple(tensor.shape for tensor in inputs))
-        size: dict[str, ParamValue] = {
+        size: Params = {
             "batched": int(self.batched),
             "m": output.shape[1],
             "k": k,
@@ -96,7 +96,7 @@ class MatMul(PlainOperator):
         others = self._wide(params, heads, m) + self._by_vectors(params, heads, m)
         return KernelCall(f"matmul_s8{variant}", params, counts=counts, others=others)
 
-    def _wide(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
+    def _wide(self, params: Params, heads: int, m: int) -> tuple[KernelCall, ...]:
         """matmul_s8_wide, if its shift is 32: it widens each second matrix once."""
         if params["quant.shift"] != 32:
             return ()
@@ -120,7 +120,7 @@ class MatMul(PlainOperator):
         mode = "bt" if self.transpose_b else "b"
         return (KernelCall("matmul_s8_wide", params, scratch, mode=mode, isa=Isa.DSP, counts=counts),)
 
-    def _by_vectors(self, params: dict[str, ParamValue], heads: int, m: int) -> tuple[KernelCall, ...]:
+    def _by_vectors(self, params: Params, heads: int, m: int) -> tuple[KernelCall, ...]:
         """matmul_s8_mve, if its shift is 32: it packs each second matrix once."""
         k, n = params["k"], params["n"]
         assert isinstance(k, int) and isinstance(n, int)
@@ -196,7 +196,7 @@ def _columns(k: int, n: int) -> Counts:
     }
 
 
-def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> dict[str, ParamValue]:
+def _arithmetic(inputs: tuple[Tensor, ...], output: Tensor, k: int) -> Params:
     (a, b), out = (quantization_of(tensor) for tensor in inputs), quantization_of(output)
     largest = k * 255 * 256  # products without the zero point of a; then the term of the zero point of b
     if largest >= 2**31:

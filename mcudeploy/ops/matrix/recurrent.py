@@ -19,7 +19,7 @@ from mcudeploy.ir.opdef import (
     Index,
     KernelCall,
     LoopNest,
-    ParamValue,
+    Params,
     PlainOperator,
 )
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
@@ -141,7 +141,7 @@ class Recurrent(PlainOperator):
         self._require_fitting(constants, depth)
         if ("initial" in constants) != (len(inputs) == 1):
             raise ValueError("the first states are either constants or inputs")
-        cell: dict[str, ParamValue] = {
+        cell: Params = {
             "cell.steps": steps,
             "cell.inputs": depth,
             "cell.hidden": hidden,
@@ -153,7 +153,7 @@ class Recurrent(PlainOperator):
             "cell.cell_clip": self.cell_clip,
             "cell.saturates": int(self.saturates),
         }
-        arrays: dict[str, ParamValue] = {
+        arrays: Params = {
             "bias": _filled(constants["bias"]),
             "candidate_bias": _filled(constants["candidate_bias"]) if self.reset_after else None,
             "peepholes": constants.get("peepholes"),
@@ -171,9 +171,9 @@ class Recurrent(PlainOperator):
         params = self._weights(constants) | self._scales(constants) | arrays | cell
         return replace(call, others=(KernelCall(f"{name}_s8w", params, scratch, counts=counts),))
 
-    def _functions(self, functions: CellFunctions) -> dict[str, ParamValue]:
+    def _functions(self, functions: CellFunctions) -> Params:
         """The parameters of cells_f32 beyond those of the usual cells."""
-        params: dict[str, ParamValue] = {}
+        params: Params = {}
         for name in ("gate", "candidate", "state"):
             curve: CellFunction = getattr(functions, name)
             params |= {
@@ -186,7 +186,7 @@ class Recurrent(PlainOperator):
         gates, coupled = GATES[self.cell], int(functions.coupled)
         return params | {"clip": functions.clip, "gates": gates, "coupled": coupled}
 
-    def _weights(self, constants: Mapping[str, ConstantArray]) -> dict[str, ParamValue]:
+    def _weights(self, constants: Mapping[str, ConstantArray]) -> Params:
         """The packed weights; those of a GRU's candidate are separate."""
         recurrent, candidate = self._gates(constants["recurrent"])
         return {
@@ -195,7 +195,7 @@ class Recurrent(PlainOperator):
             "candidate_weights": None if candidate is None else _packed(candidate),
         }
 
-    def _scales(self, constants: Mapping[str, ConstantArray]) -> dict[str, ParamValue]:
+    def _scales(self, constants: Mapping[str, ConstantArray]) -> Params:
         """The scales of int8 weights."""
         recurrent, candidate = self._gates(constants["recurrent_scale"])
         return {

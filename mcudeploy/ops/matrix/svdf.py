@@ -17,7 +17,7 @@ from mcudeploy.ir.opdef import (
     Index,
     KernelCall,
     LoopNest,
-    ParamValue,
+    Params,
     PlainOperator,
 )
 from mcudeploy.ops.common import is_int8, reduced_axis, require_same_dtype
@@ -65,8 +65,8 @@ class Svdf(PlainOperator):
         weights, bias = operator.constants["weights"], operator.constants["bias"]
         if weights.shape != (filters, memory) or bias.shape != (self.units,):
             raise ValueError(f"weights {weights.shape}, bias {bias.shape} do not fit a state {state.shape}")
-        params: dict[str, ParamValue] = {"weights": weights.ravel(), "bias": bias}
-        size: dict[str, ParamValue] = {
+        params: Params = {"weights": weights.ravel(), "bias": bias}
+        size: Params = {
             "units": self.units,
             "rank": filters // self.units,
             "memory": memory,
@@ -87,9 +87,7 @@ class Svdf(PlainOperator):
         return counts
 
 
-def _arithmetic(
-    operator: Operator, state: Tensor, output: Tensor
-) -> tuple[ConstantArray, dict[str, ParamValue]]:
+def _arithmetic(operator: Operator, state: Tensor, output: Tensor) -> tuple[ConstantArray, Params]:
     """The bias with the state's zero point folded in, and the requantisation of sums."""
     weights, bias = (operator.constants[name].astype(np.int64) for name in ("weights", "bias"))
     source, target = quantization_of(state), quantization_of(output)

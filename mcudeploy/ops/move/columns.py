@@ -11,7 +11,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ArrayPointer, KernelCall, ParamValue
+from mcudeploy.ir.opdef import ArrayPointer, KernelCall, Params
 from mcudeploy.ops.conv.conv_constants import FOUR
 from mcudeploy.ops.conv.conv_kernels import PAIR
 from mcudeploy.ops.conv.packing import EIGHT, padded
@@ -69,7 +69,7 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
     return replace(call, params=params), 0
 
 
-def _channels(call: KernelCall, channels: Interval) -> dict[str, ParamValue]:
+def _channels(call: KernelCall, channels: Interval) -> Params:
     """The parameters for these output channels, the first of which begins a record of constants."""
     block = PAIR if call.once in _BY_PAIRS else EIGHT if call.once in _BY_EIGHTS else FOUR
     count = next(name for name in ("dims.output_channels", "output_channels") if name in call.params)

@@ -10,7 +10,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -72,7 +72,7 @@ class Concat(PlainOperator):
         by_table = (
             [False] * len(inputs) if table_of_input is None else [at < table_count for at in table_of_input]
         )
-        params: dict[str, ParamValue] = {"tables": tables, "table_of_input": table_of_input}
+        params: Params = {"tables": tables, "table_of_input": table_of_input}
         size = output.dtype.size_bytes
         if self.axis == 0:
             rows = np.array([tensor.shape[0] for tensor in inputs], np.uint32)

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     counts_of_rows,
@@ -59,7 +59,7 @@ class ConcatChannels(PlainOperator):
         tables, table_of_input = requantization_tables(inputs, output)
         table_count = 0 if tables is None else tables.size // 256
         pixels, out_channels = output.shape[1:]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "tables": tables,
             "table_of_input": table_of_input,
             "channels": np.concatenate([np.array(taken, np.uint16) for taken in self.channels]),

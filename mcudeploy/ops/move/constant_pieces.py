@@ -9,7 +9,7 @@ import numpy as np
 from mcudeploy.ir.constant_block import is_loadable
 from mcudeploy.ir.graph import Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall, ParamValue, Symbol
+from mcudeploy.ir.opdef import ArrayPointer, CallTable, ConstantArray, KernelCall, Params, Symbol
 from mcudeploy.ir.plan import LoadedConstants, Pieces
 from mcudeploy.ops.move.columns import column_alignment, part_of
 
@@ -80,7 +80,7 @@ class PieceLoads:
             (it.piece_bytes, it.array.nbytes - (self.count - 1) * it.piece_bytes, it.offset)
             for it in self.arrays
         ]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "calls": CallTable(tuple(self._part(channels) for channels in parts)),
             "to": Symbol(_byte(loaded, 0)),
             "sizes": np.array(sizes, np.uint32).ravel(),

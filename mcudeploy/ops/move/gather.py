@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     is_int8,
@@ -60,7 +60,7 @@ class GatherRows(PlainOperator):
             raise ValueError(f"the table needs the shape [rows, 1, {self.width}] and {output.dtype}")
         elif output.dtype == "int32":
             raise ValueError("a constant table is int8 or float32")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "bytes": table if is_int8(output) else None,
             "floats": None if is_int8(output) else table,
             "rows": inputs[1].shape[0] if table is None else table.shape[0],

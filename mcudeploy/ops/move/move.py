@@ -10,16 +10,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import (
-    Counts,
-    CountsOf,
-    Index,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-    RowsPart,
-)
+from mcudeploy.ir.opdef import Counts, CountsOf, Index, KernelCall, LoopNest, Params, PlainOperator, RowsPart
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -78,7 +69,7 @@ class Slice(PlainOperator):
         col_step, channel_step = self.step[1] * in_channels, self.step[2]
         if col_step == channels * channel_step:
             cols, channels = 1, cols * channels
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "first_row": self.start[0],
             "row_step": self.step[0],
             "first_element": self.start[1] * in_channels + self.start[2],
@@ -133,7 +124,7 @@ class Pad(PlainOperator):
             # Without padding between its columns, a row is one run of elements.
             before_col, before_channel = 0, before_col * channels
             cols, channels, out_cols, out_channels = 1, cols * channels, 1, out_cols * channels
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "rows": rows,
             "row_before": before_row,
             "cols": cols,

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mcudeploy.ir.graph import Operator, Quantization, Tensor
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops.common import ElementwiseOperator, is_int8
 from mcudeploy.ops.requantize import quantization_of
 
 
-def _params(quantized: Tensor) -> dict[str, ParamValue]:
+def _params(quantized: Tensor) -> Params:
     quantization = quantization_of(quantized)
     return {
         "row_elements": quantized.shape[1] * quantized.shape[2],

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Access, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import (
     ELEMENTS,
     ELEMENTWISE,
@@ -76,7 +76,7 @@ class ScatterRows(PlainOperator):
         if self.constant_indices and (indices is None or indices.dtype != np.int32):
             raise ValueError("the indices must be int32")
         count, zeros = read[0].shape[0], self.rows is not None
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "indices": indices,
             "count": count,
             "rows": output.shape[0],

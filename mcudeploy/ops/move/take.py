@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     WIDE_INTEGERS,
@@ -68,7 +68,7 @@ class Take(PlainOperator):
         outers, starts, sizes = self._runs(source.shape[2])
         size = output.dtype.size_bytes
         single = all(count == 1 for count in sizes)
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "rows": np.array(self.rows, np.uint16),
             "outers": np.array(outers, np.uint16),
             "starts": np.array(starts, np.uint16),
@@ -127,7 +127,7 @@ class Gather(PlainOperator):
         unit = _unit(places, in_row, out_row)
         row, within = np.divmod(places[::unit], in_row)
         per_row = out_row // unit
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "rows": row.astype(np.uint16),
             "units": (within // unit).astype(np.uint16),
             "row_units": per_row,

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTS,
@@ -64,7 +64,7 @@ class TopK(PlainOperator):
         by_rows, by_channels = self.axis == 0, self.axis == 2
         lines = (cols * channels, channels, cols)[self.axis]
         size = source.shape[self.axis]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "size": size,
             "count": self.count,
             "by_rows": int(by_rows),

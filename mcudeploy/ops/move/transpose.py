@@ -18,7 +18,7 @@ from mcudeploy.ir.opdef import (
     Index,
     KernelCall,
     LoopNest,
-    ParamValue,
+    Params,
     PlainOperator,
     RowsPart,
     TableIndex,
@@ -104,7 +104,7 @@ class Transpose(PlainOperator):
         dims = merged_dims(self.dims, self.perm)
         if len(dims) > MAX_DIMS:
             raise ValueError(f"a transpose of {len(dims)} separate dimensions; {MAX_DIMS} are possible")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "sizes": np.array([dim.size for dim in dims], np.uint32),
             "strides": np.array([dim.stride for dim in dims], np.uint32),
             "dims": len(dims),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     WIDE_INTEGERS,
@@ -64,7 +64,7 @@ class WriteRows(PlainOperator):
         for source in (x, state):
             require_same_values(source, output)
         count, row_bytes = x.shape[1] // self.blocks, x.size_bytes // x.shape[1]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "positions": operator.constants.get("positions"),
             "count": count,
             "blocks": self.blocks,

@@ -12,16 +12,7 @@ from numpy.typing import NDArray
 from mcudeploy.ir import graph
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import (
-    Axis,
-    AxisKind,
-    Index,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-    RowsPart,
-)
+from mcudeploy.ir.opdef import Axis, AxisKind, Index, KernelCall, LoopNest, Params, PlainOperator, RowsPart
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, SUM_BYTES, within
 from mcudeploy.ops.conv.windows import Windows, sliding, window_text
@@ -68,7 +59,7 @@ def _pads_on(pool: MaxPool | AveragePool, part: RowsPart) -> tuple[int, int, int
     return part.above, pool.pads[1], below, pool.pads[3]
 
 
-def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> dict[str, ParamValue]:
+def window_fields(pool: MaxPool | AveragePool, source: Tensor) -> Params:
     dims = {
         "input_rows": source.shape[0],
         "input_cols": source.shape[1],
@@ -253,10 +244,10 @@ class AveragePool(PlainOperator):
         }
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         if source.dtype is graph.DType.FLOAT32:
-            arrays: dict[str, ParamValue] = {"factors": (1.0 / taps).astype(np.float32)}
+            arrays: Params = {"factors": (1.0 / taps).astype(np.float32)}
             return KernelCall("avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, "floats"))
         mean = _mean(operator, (source, output), taps, self.ties)
-        numbers: dict[str, ParamValue] = {
+        numbers: Params = {
             "shift": mean.shift,
             "input_zero_point": mean.input_zero_point,
             "output_zero_point": mean.output_zero_point,
@@ -310,7 +301,7 @@ class AveragePoolByRows(PlainOperator):
             raise ValueError(f"{operator.name}: an average from {source.dtype} to {output.dtype}")
         rows, cols, channels = source.shape
         taps = rows * cols
-        fields: dict[str, ParamValue] = {"input_cols": cols, "channels": channels}
+        fields: Params = {"input_cols": cols, "channels": channels}
         state = channels * SUM_BYTES
         if source.dtype is graph.DType.FLOAT32:
             fields["factor"] = float(np.float32(1.0 / taps))

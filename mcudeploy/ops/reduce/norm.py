@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
-from mcudeploy.ir.opdef import ConstantArray, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import ConstantArray, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, is_int8, reduced_axis, require_same_dtype, spatial_axes
 from mcudeploy.ops.requantize import quantization_of
 
@@ -85,7 +85,7 @@ class LayerNorm(PlainOperator):
         numbers = fixed_point(constants["scale"], constants["bias"], quantization_of(output))
         if numbers is None:
             raise ValueError("its scale or bias is too large for int8")
-        params: dict[str, ParamValue] = {"factors": numbers.factors, **size}
+        params: Params = {"factors": numbers.factors, **size}
         params |= {
             "input_zero_point": source.zero_point,
             "z_bits": numbers.z_bits,

@@ -19,7 +19,7 @@ from mcudeploy.ir.opdef import (
     Index,
     KernelCall,
     LoopNest,
-    ParamValue,
+    Params,
     PlainOperator,
 )
 from mcudeploy.ops.common import AXIS_NAMES, is_int8, require_same_dtype
@@ -87,7 +87,7 @@ class Reduce(PlainOperator):
         source, target = quantization_of(inputs[0]), quantization_of(output)
         if count * 255 >= 2**31:
             raise ValueError(f"a sum of {count} elements may overflow 32 bits")
-        bias: dict[str, ParamValue] = {"bias": -source.zero_point * count}
+        bias: Params = {"bias": -source.zero_point * count}
         if self.rounding == "tflite":
             arithmetic = quant(*mean_multiplier(source.scale / target.scale, count), target)
             params = {**size, **bias, "twice": 1, **arithmetic}
@@ -100,13 +100,13 @@ class Reduce(PlainOperator):
         arithmetic = quant(int(multipliers[0]), shift, target)
         return KernelCall("reduce_mean_s8", {**size, **bias, "twice": 0, **arithmetic}, counts=counts)
 
-    def sizes(self, shape: Shape) -> dict[str, ParamValue]:
+    def sizes(self, shape: Shape) -> Params:
         """The kernel's loops: over the summed elements (rows, outer, inner), and over an output row (cols,
         channels).
         """
         rows, cols, channels = shape
         sum_rows, sum_cols, sum_channels = (axis in self.axes for axis in range(3))
-        size: dict[str, ParamValue] = {
+        size: Params = {
             "rows": rows if sum_rows else 1,
             "outer": cols if sum_cols else 1,
             "outer_step": channels,

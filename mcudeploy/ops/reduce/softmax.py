@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Operator, Quantization, Shape, Tensor
-from mcudeploy.ir.opdef import CountsOf, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import CountsOf, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import (
     AXIS_NAMES,
     ELEMENTWISE,
@@ -110,9 +110,7 @@ class Softmax(PlainOperator):
             raise ValueError(f"the output scale {target.scale} is too small")
         if shift < _LEAST_SHIFT:
             multiplier, shift = 2 * multiplier, _LEAST_SHIFT
-        table: dict[str, ParamValue] = {
-            "table": exponentials(quantization_of(inputs[0]).scale, output.shape[self.axis])
-        }
+        table: Params = {"table": exponentials(quantization_of(inputs[0]).scale, output.shape[self.axis])}
         rounding = quant(multiplier, shift, target)
         return KernelCall(f"softmax_s8{variant}", {**table, **size, **rounding}, counts=counts)
 
@@ -126,7 +124,7 @@ class Softmax(PlainOperator):
             "outputs": elements * len(rows),
         }
 
-    def _size(self, shape: Shape) -> dict[str, ParamValue]:
+    def _size(self, shape: Shape) -> Params:
         rows, cols, channels = shape
         if self.axis == 0:
             return {"rows": rows, "row_elements": cols * channels}

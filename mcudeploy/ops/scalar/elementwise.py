@@ -19,6 +19,7 @@ from mcudeploy.ir.opdef import (
     Index,
     KernelCall,
     LoopNest,
+    Params,
     ParamValue,
     PlainOperator,
 )
@@ -137,7 +138,7 @@ class BroadcastOperator(PlainOperator):
             if tensor.shape == output.shape and tensor.dtype == output.dtype
         )
 
-    def pointers(self, constant: ConstantArray | None) -> dict[str, ParamValue]:
+    def pointers(self, constant: ConstantArray | None) -> Params:
         """The constant operand of a kernel's parameters."""
         flat = None if constant is None else constant.ravel()
         return {
@@ -297,7 +298,7 @@ class Binary(BroadcastOperator):
         return activation, self.constant_quantization
 
 
-def broadcast_strides(operands: tuple[Shape, Shape]) -> dict[str, ParamValue]:
+def broadcast_strides(operands: tuple[Shape, Shape]) -> Params:
     """The steps in elements of each operand per row, col and channel of the output; 0 if it broadcasts.
 
     Columns and channels become one loop if both operands pass through them in one stride.
@@ -311,7 +312,7 @@ def broadcast_strides(operands: tuple[Shape, Shape]) -> dict[str, ParamValue]:
     if all(col_step == channels * channel_step for col_step, channel_step in steps):
         cols, channels = 1, cols * channels
     rows = max(shape[0] for shape in operands)
-    strides: dict[str, ParamValue] = {"cols": cols, "channels": channels}
+    strides: Params = {"cols": cols, "channels": channels}
     for name, shape, (col_step, channel_step) in zip("ab", operands, steps, strict=True):
         strides[f"{name}_row_step"] = shape[1] * shape[2] if shape[0] == rows else 0
         strides[f"{name}_col_step"] = col_step
@@ -356,7 +357,7 @@ def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:
     return error
 
 
-def _add_twice(a: Quantization, b: Quantization, sign: int, out: Quantization) -> dict[str, ParamValue]:
+def _add_twice(a: Quantization, b: Quantization, sign: int, out: Quantization) -> Params:
     """The parameters of TFLite's sums; both operands are scaled to twice the larger of their scales."""
     common = 2 * max(a.scale, b.scale)
     scales = np.array([a.scale / common, b.scale / common, common / (2.0**_FRACTION * out.scale)])
@@ -387,10 +388,8 @@ def _exact_operand(sums: Mapping[str, ParamValue]) -> int:
     return exact if fits else 0
 
 
-def _mul_arithmetic(
-    a: Quantization, b: Quantization, out: Quantization, *, twice: bool
-) -> dict[str, ParamValue]:
-    zero_points: dict[str, ParamValue] = {"a_zero_point": a.zero_point, "b_zero_point": b.zero_point}
+def _mul_arithmetic(a: Quantization, b: Quantization, out: Quantization, *, twice: bool) -> Params:
+    zero_points: Params = {"a_zero_point": a.zero_point, "b_zero_point": b.zero_point}
     if twice:
         factors, exponents = tflite_multipliers(np.array([a.scale * b.scale / out.scale]))
         return {**zero_points, "twice": 1, **quant(int(factors[0]), int(exponents[0]), out)}

@@ -8,7 +8,7 @@ from typing import ClassVar, Literal, get_args
 import numpy as np
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops.common import WIDE_INTEGERS, within
 from mcudeploy.ops.scalar.elementwise import BroadcastOperator, broadcast_strides, pixel_counts
 
@@ -57,7 +57,7 @@ class IntegerBinary(BroadcastOperator):
         strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
         rest = iter(inputs)
         sizes = [4 if self.constant_operand == at else next(rest).dtype.size_bytes for at in (0, 1)]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             **pointers,
             **within("broadcast", strides),
             "function": _FUNCTIONS.index(self.function),

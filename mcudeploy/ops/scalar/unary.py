@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops.common import ElementwiseOperator, is_int8, require_same_dtype
 from mcudeploy.ops.scalar.functions import UNARY
 
@@ -46,7 +46,7 @@ class Unary(ElementwiseOperator):
         require_same_dtype(*inputs, output)
         if is_int8(output):
             raise ValueError(f"{self.function} of int8 values is a lookup table")
-        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
+        size: Params = {"row_elements": output.shape[1] * output.shape[2]}
         if self.function in ("relu", "clip"):
             low, high = (0.0, inf) if self.function == "relu" else (self.alpha, self.beta)
             return KernelCall("clip_f32", {**size, "act.min": low, "act.max": high})
