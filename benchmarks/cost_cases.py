@@ -650,7 +650,7 @@ def _attending() -> Iterator[Graph]:
         keys, mixed = Rows(width, width, count * width), Rows(values, values, count * values)
         op = Attend(heads, group, count, 0.3, keys, mixed, Bound(0, 0), Bound(count, 0))
         shared = -(-heads // group)
-        sizes = (1, heads * width, keys.last(shared, count), mixed.last(shared, count))
+        sizes = (1, heads * width, keys.extent(shared, count), mixed.extent(shared, count))
         yield _with_indices(one_operator(op, tuple((1, 1, size) for size in sizes), DType.FLOAT32))
         scales = Rows(1, 1, 0)
         graph = one_operator(
