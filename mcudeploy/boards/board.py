@@ -67,17 +67,17 @@ __all__ = [
 ]
 
 FIRMWARE_RAM_BYTES = 656
-"""RAM of the measurer beside arena and stack: .data and .bss of its device side, at most 640 bytes on tested
-boards (mostly the buffers of its serial line), and the two pointers of an application that feeds.
+"""Bytes of RAM for the measurer beside arena and stack. On tested boards its .data and .bss take at most 640,
+mostly for the buffers of the serial line; the others are for an application that feeds inputs.
 """
 CODE_BYTES = 32 * 1024
-"""Flash that code and tables seldom exceed."""
+"""Bytes of flash that code and tables seldom exceed."""
 CORE_STACK_BYTES = 2048
 """The stack of each further core that runs a program, and the minimum for other units."""
 MOST_LINKS = 4
-"""The number of engines in hal/dma_soft.c."""
+"""The maximum number of links: hal/dma_soft.c has this number of engines."""
 CACHE_LINES = {"cortex-m7": 32, "cortex-m55": 32, "cortex-m85": 32}
-"""Bytes of a line of the data cache of cores that may have one, where the board's units do not state it."""
+"""Bytes of a line of the data cache, by core, for boards whose units do not state it."""
 _MOST_FILE_BYTES = 2**20
 _UNFUSED_CORES = frozenset({"cortex-m0", "cortex-m0plus", "cortex-m3", "cortex-m4"})
 _DSP_CORES = frozenset({"cortex-m4", "cortex-m7", "cortex-m33"})
@@ -113,7 +113,7 @@ class Board(Facts):
     cores: Annotated[int, Field(ge=1, le=8)] = 1
     """The number of equal cores that can run one program together, in the memories that all reach."""
     core_hal: tuple[HalSource, ...] = ()
-    """HAL sources of such programs."""
+    """HAL sources of programs that several cores run."""
     source: str = ""
     flash: Flash
     memories: Annotated[tuple[Memory, ...], Field(alias="memory", min_length=1)]
@@ -135,7 +135,7 @@ class Board(Facts):
     """Tools that write the board, the preferred one first."""
     registry: Registry | None = None
     framework: Framework | None = None
-    """PlatformIO builds firmware with it; it brings compiler, start-up code and linker script."""
+    """PlatformIO's framework, which has compiler, start-up code and linker script for the firmware."""
     patience: Patience = 1.0
     """Multiplies all time limits of the board, for a slow emulator."""
 
@@ -153,10 +153,10 @@ class Board(Facts):
         external = [] if self.flash.external is None else [self.flash.external]
         for memories in (self.memories, self.memories_as_emulated()):
             regions = (self.flash, *external, *memories, *stacks)
-            held = sorted((it.addresses for it in regions), key=lambda it: it.lo)
-            for one, other in pairwise(held):
-                if other.lo < one.hi:
-                    raise ValueError(f"memories overlap at {other.lo:#010x}")
+            ranges = sorted((it.addresses for it in regions), key=lambda it: it.lo)
+            for lower, upper in pairwise(ranges):
+                if upper.lo < lower.hi:
+                    raise ValueError(f"memories overlap at {upper.lo:#010x}")
         check_units(self.units, set(names))
         check_controllers(self.io_dma, self.memories)
         check_chips(self.memories)
@@ -214,18 +214,18 @@ class Board(Facts):
             return Isa(f"{Isa.MVE}+{self.npu.kind}-{self.npu.macs}")
         if self.vectors:
             return Isa.RVV if self.core.startswith("rv") else Isa.MVE
-        without = any("+nodsp" in flag for flag in self.cpu_flags)
-        return Isa.DSP if self.core in _DSP_CORES and not without else Isa.ANY
+        lacks_dsp = any("+nodsp" in flag for flag in self.cpu_flags)
+        return Isa.DSP if self.core in _DSP_CORES and not lacks_dsp else Isa.ANY
 
     @property
-    def titled(self) -> list[str]:
+    def names_in_title(self) -> list[str]:
         """The names in the brackets of its title."""
         return [name for names in re.findall(r"\(([^)]*)\)", self.title) for name in names.split(", ")]
 
     @property
     def fuses_products(self) -> bool:
-        """Whether float kernels fuse products with sums: where floats are software they do not, and on
-        Cortex-M4, where that takes longer than both.
+        """Whether float kernels fuse a product with a sum: not if floats are software, nor on Cortex-M4,
+        where the fused instruction takes longer than two.
         """
         if self.core.startswith("rv"):
             return "f" in self.core.partition("-")[0]
@@ -306,17 +306,17 @@ class Board(Facts):
         return first.cache_line if stated else CACHE_LINES.get(self.core, 1)
 
     def cache_line_of(self, memory: str) -> int:
-        """Bytes of a line through which the application may see a memory; 1 for one that is not cached."""
+        """Bytes of a line of the application's cache of a memory; 1 if the memory is not cached."""
         return 1 if self.units[0].cached and memory not in self.units[0].cached else self.cache_line
 
     @property
     def io_alignment(self) -> int:
-        """The alignment of inputs, outputs and states in bytes; no two of them share a line of the cache."""
+        """The alignment of inputs, outputs and states in bytes, so that no two share a line of the cache."""
         return lcm(self.cache_line, self.io_align)
 
     @property
     def offset_unit(self) -> int:
-        """Bytes that every offset in an arena is a multiple of, in any memory."""
+        """The smallest alignment of all memories, in bytes: every offset in an arena is a multiple of it."""
         return min(memory.alignment for memory in self.memories)
 
     def free_bytes(self, memory: Memory) -> int:
@@ -325,7 +325,7 @@ class Board(Facts):
         return max(0, memory.bytes - reserved)
 
     def room(self, memory: Memory) -> int:
-        """Return the maximum size in bytes of an arena in a memory, which ends with a line of the cache."""
+        """Return the maximum size in bytes of an arena in a memory: a whole number of cache lines."""
         free = self.free_bytes(memory)
         size = free if memory.arena_limit is None else min(free, memory.arena_limit)
         return size // self.io_alignment * self.io_alignment
@@ -360,15 +360,15 @@ class Board(Facts):
 
     @property
     def io_memories(self) -> frozenset[str]:
-        """Memories for graph inputs and outputs: those that DMA controllers reach, each of `io_dma` if the
-        board states them; all if none of them has room.
+        """Memories for graph inputs and outputs: those that all controllers of `io_dma` reach, or any
+        controller if `io_dma` is empty. All memories, if none of these has room.
         """
         reached = self._reached
         return frozenset(it.name for it in (reached if any(map(self.room, reached)) else self.memories))
 
     @property
     def unreached(self) -> tuple[str, ...]:
-        """Memories with room, but out of reach of DMA controllers that inputs and outputs should have."""
+        """Memories with room that the DMA controllers for inputs and outputs do not reach."""
         reached = self._reached
         return tuple(it.name for it in self.memories if it not in reached and self.room(it))
 
@@ -420,7 +420,10 @@ class Board(Facts):
         )
 
     def instructions(self, ticks: int) -> int:
-        """Return executed instructions from a difference of the emulated timer: exact, a tick is shorter."""
+        """Return the executed instructions in a number of ticks of the emulated timer.
+
+        The number is exact, since a tick is shorter than an instruction.
+        """
         if self.emulator is None or self.timer.emulated is None:
             raise ConfigError(f"{self.name} is not emulated: its ticks are not instructions")
         return round(ticks * 10**9 / (self.timer.emulated.hz << self.emulator.icount_shift))
@@ -432,7 +435,7 @@ def read_board(path: Path) -> Board:
 
 
 def board_at(facts: dict[str, object], path: Path) -> Board:
-    """Return the board of a TOML file's table; its own sources are looked for beside `path`."""
+    """Return the board of a TOML file's table. `path` is the file; the paths of its sources start there."""
     board = board_of(facts, f"{path} is not a board file", {"folder": path.parent})
     if is_pio(board.name):
         raise ConfigError(f"{path}: {board.name} is the name of a board of PlatformIO: choose another one")

@@ -64,8 +64,8 @@ def is_path(name: str) -> bool:
 def load_board(name: str) -> Board:
     """Return the board of that name, alias or file, the default board of a family, or one of PlatformIO.
 
-    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Case and signs in a name do not count; titles
-    have names in brackets. Raises BoardNotFoundError for other names, and for those of several boards.
+    PlatformIO's are `pio:<id>` or `pio:<id>:<framework>`. Names in the brackets of a title count, too; case
+    and signs do not. Raises BoardNotFoundError for unknown names, and for a name of several boards.
     """
     if is_pio(name):
         return board_of(pio_facts(name), f"{name} cannot be a board of mcudeploy")
@@ -76,7 +76,7 @@ def load_board(name: str) -> Board:
 
 
 def family(name: str) -> tuple[Board, ...]:
-    """Return the boards a name may mean: the one board, or the family's default and all others of it."""
+    """Return the board of this name, or the default board of this family and its others with firmware."""
     chosen = load_board(name)
     if chosen.name == name or is_path(name):
         return (chosen,)
@@ -94,7 +94,7 @@ def _select(name: str, boards: Iterable[Board]) -> Board:
     if not alike:
         if same := [key for key in pio_boards() if without_signs(key) == plain]:
             return load_board(f"{PREFIX}{same[0]}")
-        alike = [it for it in known if plain in map(without_signs, it.titled)]
+        alike = [it for it in known if plain in map(without_signs, it.names_in_title)]
     if len(alike) == 1:
         return alike[0]
     if alike:

@@ -19,8 +19,9 @@ _RUNS_ON = {
 
 
 def executing(board: Board) -> list[Board]:
-    """Return the emulated boards whose core executes the instructions of a board's core, beside a model of
-    its unit.
+    """Return the emulated boards whose core executes the instructions of a board's core.
+
+    They have a model of an NPU if the board has an NPU, else none.
     """
     core = _RUNS_ON.get(board.core, board.core)
     emulated = (it for it in list_boards() if it.emulator is not None)
@@ -28,8 +29,9 @@ def executing(board: Board) -> list[Board]:
 
 
 def compiled_alike(emulated: Board, board: Board) -> Board:
-    """Return an emulated board for which code is compiled as for the core of another board; its model of a
-    unit has the multipliers of that board's.
+    """Return an emulated board with the core and the compiler's flags of another board.
+
+    Its model of an NPU has the multipliers of the other board's NPU.
     """
     facts: dict[str, Any] = {"core": board.core, "cpu_flags": board.cpu_flags}
     if board.npu is not None:
@@ -40,9 +42,9 @@ def compiled_alike(emulated: Board, board: Board) -> Board:
 def emulated_twin(board: Board) -> Board | None:
     """Return the emulated board that runs the code of a board; None if it has an emulator, or no board can.
 
-    It is the one with the least RAM that is not less than the board's, or else the most; of two that have as
-    much, the one with as many cores. Its flash waits as that of the board. A board of PlatformIO gets the
-    code of a board with the same core.
+    It has the least RAM that is at least the board's, or else the most RAM; of two with the same RAM, it has
+    the closer number of cores. Its flash waits as long as the board's. A board of PlatformIO gets the code of
+    a board with the same core.
     """
     if board.emulator is not None or board.is_host:
         return None

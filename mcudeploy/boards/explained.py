@@ -16,8 +16,8 @@ from mcudeploy.boards.fact_types import BoardName
 from mcudeploy.common.errors import ConfigError, UsageError
 
 _NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)
-_OF_ONE = re.compile(r"^(family_default|aliases)\s*=.*\n", re.MULTILINE)
-"""Keys that one board has alone."""
+_UNIQUE = re.compile(r"^(family_default|aliases)\s*=.*\n", re.MULTILINE)
+"""Lines with keys whose values only one board may have."""
 
 
 _OURS = "mcudeploy"
@@ -73,7 +73,7 @@ def copied(name: str, like: str, destination: Path) -> str:
     except ValidationError as error:
         raise UsageError(f"--new {error.errors()[0]['msg'].removeprefix('Value error, ')}") from None
     source = board_file(like)
-    text = _OF_ONE.sub("", _text(source))
+    text = _UNIQUE.sub("", _text(source))
     text = _NAME.sub(lambda _: f'name = "{name}"', text, count=1)
     like = read_board(source).name
     text = f"# Copied from {like}: correct every fact that differs, and state its source.\n\n{text}"
@@ -97,7 +97,7 @@ def _text(path: Path) -> str:
 
 
 def _facts(lines: list[str]) -> Iterator[Fact]:
-    table, of_table, comment, pending = "", "", "", ""
+    table, table_comment, comment, pending = "", "", "", ""
     for line in lines:
         text = line.strip()
         if pending:
@@ -109,7 +109,8 @@ def _facts(lines: list[str]) -> Iterator[Fact]:
             comment = f"{comment} {text.lstrip('# ')}".strip()
             continue
         elif text.startswith("["):
-            table, of_table, comment = text.partition("#")[0].strip().strip("[]").strip() + ".", comment, ""
+            table = text.partition("#")[0].strip().strip("[]").strip() + "."
+            table_comment, comment = comment, ""
             continue
         stated = _statement(text)
         pending = "" if stated else text
@@ -117,12 +118,12 @@ def _facts(lines: list[str]) -> Iterator[Fact]:
             key, value, trailing = stated
             if key in ("name", "engine", "tool") and table:
                 table = f"{table.split('.')[0]}.{value.strip(chr(34))}."
-            yield Fact(table + key, " ".join(value.split()), trailing or comment or of_table)
+            yield Fact(table + key, " ".join(value.split()), trailing or comment or table_comment)
             comment = ""
 
 
 def _statement(text: str) -> tuple[str, str, str] | None:
-    """Return key, value and trailing comment of a whole statement; None if lines are missing."""
+    """Return key, value and trailing comment of a statement; None if further lines belong to it."""
     ends = [index for index, character in enumerate(text) if character == "#"]
     for end in (*ends, len(text)):
         try:

@@ -101,7 +101,7 @@ Pin = Annotated[
     spelled(r"P[A-K](\d|1[0-5])|P[01]\.([0-2]\d|3[01])", "a pin is named like PD8 (STM32) or P1.03 (nRF)"),
 ]
 Nanoseconds = Annotated[int, Field(gt=0, le=100)]
-"""A time of a memory chip: at 120 MHz at most 12 clocks."""
+"""A time of a memory chip: at most 12 clocks at 120 MHz."""
 Clocks = Annotated[float, Field(ge=0, le=1e9)]
 """Cycles of the first unit."""
 

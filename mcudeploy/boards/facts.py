@@ -46,10 +46,7 @@ class BoardRegion(Facts):
 
 
 class Flash(BoardRegion):
-    """Flash of the program and its constants.
-
-    Without `read_rate` and `wait_states` it is as fast as the core asks.
-    """
+    """Flash of the program and its constants. The core waits for it as `read_rate` or `wait_states` say."""
 
     constants_origin: Address | None = None
     """The address of its first byte for reads of data; None if it is that of code."""
@@ -59,13 +56,11 @@ class Flash(BoardRegion):
     """Clocks of the first unit that a read of `line_bytes` waits, at the clock of the board."""
     line_bytes: Literal[4, 8, 16, 32] | None = None
     cache_bytes: Annotated[int, Field(ge=0)] = 0
-    """The cache that the core reads constants through. Constants of a kernel that are larger are read past
-    it.
-    """
+    """The cache of constants; a kernel with more constants than this reads them from flash each time."""
     limit: Annotated[int, Field(gt=0)] | None = None
     """The most bytes of code and constants; None: all."""
     external: BoardRegion | None = None
-    """A second flash, mapped into memory, with all constants of models; waits are then those for it."""
+    """A second flash, mapped into memory, with all constants of models; the waits above are then its own."""
 
     @model_validator(mode="after")
     def _one_rate(self) -> Self:
@@ -182,10 +177,11 @@ class Memory(BoardRegion):
 class Link(Facts):
     """An engine that copies between memories while the core computes: a DMA controller.
 
-    `memories`: it copies from each of them to each other. A transfer takes `setup_cycles` before its first
-    byte; `bytes_per_cycle` is the engine's limit beside those of the memories. If a descriptor covers at most
-    `descriptor_bytes`, each further one costs the set-up again. `source` is the HAL's driver, `base` and
-    `irq` the address of its registers and its interrupt; without a source the application brings a driver.
+    It copies from each of `memories` to each other. A transfer takes `setup_cycles` before its first byte;
+    `bytes_per_cycle` is the engine's limit beside those of the memories. If a descriptor covers at most
+    `descriptor_bytes`, each further descriptor costs the set-up again. `source` is the HAL's driver, `base`
+    and `irq` are the address of its registers and its interrupt. Without `source` the application has the
+    driver.
     """
 
     engine: Identifier
@@ -271,8 +267,8 @@ class SerialLine(Facts):
 class Uart(SerialLine):
     """The serial line to the host. `tx` and `rx`: its pins, for a HAL that takes them from the board.
 
-    `usb_id`: the line is the chip's own USB device, with these ids; `touch_baud`: the rate at which a host
-    that closes it restarts the chip in its boot loader.
+    `usb_id`: the line is the chip's own USB device, with these ids. `touch_baud`: a host that opens and
+    closes the line at this rate restarts the chip in its boot loader.
     """
 
     baud: Baud
@@ -338,7 +334,7 @@ class ChipId(Facts):
 class Framework(Facts):
     """A framework of PlatformIO that replaces our start-up code and linker script.
 
-    PlatformIO builds for its `board` of a `platform`. `version`: of the platform, empty if not installed.
+    `board` and `platform` are PlatformIO's names. `version`: of the platform, empty if not installed.
     """
 
     name: Literal["arduino", "espidf", "zephyr"]

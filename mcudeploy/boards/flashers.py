@@ -65,7 +65,7 @@ class PicoTool(Facts):
 
 
 class Uf2(Facts):
-    """A copy to the drive that the boot loader shows: its label, and the family id of the blocks."""
+    """A copy to the boot loader's drive. `drive`: its label; `family`: the family id in the blocks."""
 
     tool: Literal["uf2"]
     family: Address
@@ -95,7 +95,7 @@ class PlatformIo(Facts):
 
 
 def _placed(line: tuple[str, ...], info: ValidationInfo) -> tuple[str, ...]:
-    """Return the words, those that name files beside the board file as absolute paths."""
+    """Return the words; a path from the board file on becomes absolute."""
     folder = (info.context or {}).get("folder")
     if folder is None:
         return line

@@ -12,9 +12,10 @@ from mcudeploy.boards.fact_types import Facts, Nanoseconds, Pin, pin_number
 class Sdram(Facts):
     """An SDRAM of four banks at the FMC of an STM32, which the firmware starts. `pins`: all that it uses.
 
-    `width`: bits of the bus. `clock_divider`: the FMC's clocks in one of the memory; `read_pipe`: clocks by
-    which the FMC delays what it reads. Times are those of the memory's data sheet: tRAS, tRC (tRFC, if that
-    is longer), tRP, tRCD and tXSR in ns, the refresh of one row, and the pause after the clock starts.
+    `width`: bits of the bus. `clock_divider`: clocks of the FMC in one clock of the memory; `read_pipe`:
+    clocks by which the FMC delays the data that it reads. Times are those of the memory's data sheet: tRAS,
+    tRC (tRFC, if that is longer), tRP, tRCD and tXSR, the refresh of one row, and the pause after the clock
+    starts.
     """
 
     width: Literal[8, 16, 32]

@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from mcudeploy.common.resources import resource_dir
 
 _LEAST_LETTERS = 2
-_ALIKE = 3
+_MOST_NEAREST = 3
 _CUTOFF = 0.75
 Bytes = Annotated[int, Field(gt=0)]
 Radio = Literal["wifi", "bluetooth", "zigbee", "thread"]
@@ -84,7 +84,7 @@ def source_of(board: PioBoard) -> str:
 
 
 def question_of(name: str, names: tuple[str, ...]) -> str:
-    """Return the question for an unknown name whether `nearest` boards are meant; empty if there are none."""
+    """Return the question whether an unknown name means one of its `nearest` boards; "" if there are none."""
     near = nearest(name, names)
     return f"Is it {' or '.join(near)}? " if near else ""
 
@@ -92,23 +92,24 @@ def question_of(name: str, names: tuple[str, ...]) -> str:
 def nearest(name: str, names: tuple[str, ...]) -> tuple[str, ...]:
     """Return up to three boards that an unknown name may mean: of `names`, or `pio:<id>`.
 
-    First a part of a board's name, then the start of a microcontroller's, or else names that are alike.
+    First come boards whose name contains it, then boards whose microcontroller's name starts with it. If
+    there are none of these, they are boards with a similar name.
     """
     wanted = without_signs(name.removeprefix("pio:").partition(":")[0])
     if len(wanted) < _LEAST_LETTERS:
         return ()
     known: dict[str, tuple[str, ...]] = {it: (without_signs(it.removeprefix("pio:")),) for it in names}
     known |= {f"pio:{key}": (without_signs(key), without_signs(it.mcu)) for key, it in pio_boards().items()}
-    within = [it for it, (words, *_) in known.items() if wanted in words]
-    chips = [it for it, (_, *mcu) in known.items() if mcu and mcu[0].startswith(wanted)]
-    if within or chips:
-        return tuple(dict.fromkeys([*within, *chips]))[:_ALIKE]
-    every = [word for words in known.values() for word in words]
-    close = difflib.get_close_matches(wanted, every, _ALIKE, _CUTOFF)
-    alike = [it for word in close for it, words in known.items() if word in words]
-    return tuple(dict.fromkeys(alike))[:_ALIKE]
+    containing = [it for it, (plain_name, *_) in known.items() if wanted in plain_name]
+    with_chip = [it for it, (_, *mcu) in known.items() if mcu and mcu[0].startswith(wanted)]
+    found = [*containing, *with_chip]
+    if not found:
+        every = [word for words in known.values() for word in words]
+        similar = difflib.get_close_matches(wanted, every, _MOST_NEAREST, _CUTOFF)
+        found = [it for word in similar for it, words in known.items() if word in words]
+    return tuple(dict.fromkeys(found))[:_MOST_NEAREST]
 
 
 def without_signs(name: str) -> str:
-    """Return a name without case and signs."""
+    """Return the letters, in lower case, and the digits of a name."""
     return re.sub("[^a-z0-9]", "", name.lower())

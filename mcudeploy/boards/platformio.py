@@ -41,12 +41,12 @@ _STACK_BYTES = 2048
 _CORE_BYTES = 4096
 _ESP_STACK_BYTES = 7168
 _ESP_CORE_BYTES = 65536
-"""RAM kept from arenas: the stack below `setup()` (8 KiB in all in the ESP32's task), and an assumed figure
-for the core and its libraries (on ESP32: several FreeRTOS tasks). The linker decides in the end.
+"""RAM that arenas may not have: the stack below `setup()` (8 KiB in all in the ESP32's task), and an assumed
+figure for the core and its libraries (on ESP32: several FreeRTOS tasks). The linker decides in the end.
 """
 _HAL = {"arduino": "arduino/sketch.cpp", "espidf": "esp/idf.c", "zephyr": "zephyr/zephyr.c"}
-_NO_CYCLES = {"arduino": ("arduino/micros.cpp", 1_000_000), "zephyr": ("zephyr/cycles.c", None)}
-"""The counter of a framework if the core has none of cycles; its rate if it is not the core's clock."""
+_FRAMEWORK_TIMERS = {"arduino": ("arduino/micros.cpp", 1_000_000), "zephyr": ("zephyr/cycles.c", None)}
+"""The counter of a framework, for cores without one of cycles, and its rate in Hz; None: the core's clock."""
 _CPUS = re.compile(r"cortex-m(0|0plus|3|4|7|23|33|55|85)")
 _MARCH = re.compile(r"rv32[ig]\w*")
 _UNSUPPORTED = (
@@ -88,7 +88,7 @@ class _Upload(BaseModel):
 
 
 class _Manifest(BaseModel):
-    """The used keys of a board's manifest; all others are PlatformIO's."""
+    """The keys of a board's manifest that mcudeploy reads."""
 
     name: str = ""
     frameworks: tuple[str, ...] = ()
@@ -107,7 +107,7 @@ class _ListedBoard:
 
 
 def is_pio(name: str) -> bool:
-    """Whether the name of a board is that of one of PlatformIO's."""
+    """Whether a name is that of a board of PlatformIO."""
     return name.startswith(PREFIX)
 
 
@@ -205,7 +205,7 @@ def _timer(core: str, clock_hz: int, framework: str, esp: bool) -> dict[str, obj
         return {"source": "cortexm/dwt.c", "base": 0xE0001000, "hz": clock_hz, "unit": "cycles"}
     if esp and framework != "zephyr":
         return {"source": "esp/cycles.c", "base": 0, "hz": clock_hz, "unit": "cycles"}
-    source, rate_hz = _NO_CYCLES[framework]
+    source, rate_hz = _FRAMEWORK_TIMERS[framework]
     return {"source": source, "base": 0, "hz": rate_hz or clock_hz}
 
 

@@ -1,6 +1,6 @@
-"""Trust in board files: the user allows the programs and C that each names once.
+"""Trust in board files: for each, the user allows once the programs and the C that it names.
 
-The hash of everything named identifies what was allowed.
+A hash of all of these identifies what was allowed.
 """
 
 from __future__ import annotations

@@ -138,7 +138,7 @@ def devices(hardware_map: Path | None, output: Output) -> None:
 @click.option(
     "--prepare",
     is_flag=True,
-    help="Compile the search by numba now, which takes up to a minute; otherwise the first plan does.",
+    help="Compile the search by numba now, not at the first plan; it takes up to a minute.",
 )
 @output_options
 @click.pass_context

@@ -50,11 +50,11 @@ def explained(console: Console, report: Values) -> None:
     about = ("board", "file", "comment", "source")
     facts(console, [(name, plain(report[name])) for name in about])
     table = table_of("fact", "value", "source")
-    before = ""
+    previous = ""
     for fact in report["facts"]:
         origin = fact["origin"]
-        table.add_row(*map(cell, (fact["fact"], fact["value"], "" if origin == before else origin)))
-        before = origin
+        table.add_row(*map(cell, (fact["fact"], fact["value"], "" if origin == previous else origin)))
+        previous = origin
     console.print(table)
 
 
@@ -63,8 +63,8 @@ def devices(console: Console, report: Values) -> None:
     table = table_of("device", "kind", "USB id", "serial number", "port", "may be")
     for device in report["devices"]:
         port = device["port"] + ("" if device["allowed"] else " (no access: see doctor)")
-        known = (device["name"], device["kind"], device["usb_id"], device["serial"], port)
-        table.add_row(*map(cell, (*known, ", ".join(device["boards"]))))
+        texts = (device["name"], device["kind"], device["usb_id"], device["serial"], port)
+        table.add_row(*map(cell, (*texts, ", ".join(device["boards"]))))
     if report["devices"]:
         console.print(table)
     else:

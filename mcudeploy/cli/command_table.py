@@ -23,7 +23,7 @@ _MODULES = {
 
 
 class CommandTable(MutableMapping[str, click.Command]):
-    """Commands with their examples and groups of options. Those of the core need no extension."""
+    """Commands by name, each with its example and its options in groups."""
 
     def __init__(self, program: str) -> None:
         self._program = program
@@ -31,14 +31,14 @@ class CommandTable(MutableMapping[str, click.Command]):
 
     @cached_property
     def _added(self) -> dict[str, str]:
-        """The texts of the commands of extensions. Raises UsageError for a name that stands twice."""
-        texts: dict[str, str] = {}
-        for text in (each for extension in extensions() for each in extension.commands):
-            name = text.rpartition(":")[2]
-            if name in texts or name in _MODULES:
+        """The places `module:NAME` of the commands of extensions. UsageError if two have the same name."""
+        places: dict[str, str] = {}
+        for place in (each for extension in extensions() for each in extension.commands):
+            name = place.rpartition(":")[2]
+            if name in places or name in _MODULES:
                 raise UsageError(f"an extension adds a second command {name}: uninstall its package")
-            texts[name] = text
-        return texts
+            places[name] = place
+        return places
 
     def __getitem__(self, name: str) -> click.Command:
         if name not in self._imported:

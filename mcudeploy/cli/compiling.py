@@ -1,4 +1,4 @@
-"""The note that numba compiles the search's inner loops: once in each installation."""
+"""The search's inner loops, which numba compiles once in each installation: their cache, and a note."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def compiled_code_kept() -> Iterator[None]:
     numba refuses to start without one. A temporary folder lasts until the block ends.
     """
     if _CACHE in os.environ or all(map(_holds_caches, _PACKAGE.iterdir())):
-        # Numba would read this from a file in the working directory, and run code from that cache.
+        # Unset, numba would take it from a file in the working directory, and run code from that cache.
         os.environ.setdefault(_CACHE, "")
         yield
         return
     from tempfile import TemporaryDirectory
 
     with TemporaryDirectory(prefix="mcudeploy-", ignore_cleanup_errors=True) as temporary:
-        kept = cache_dir() / "compiled"
+        folder = cache_dir() / "compiled"
         try:
-            kept.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(parents=True, exist_ok=True)
         except OSError:
-            kept = Path(temporary)
-        os.environ[_CACHE] = str(kept if os.access(kept, os.W_OK) else temporary)
+            folder = Path(temporary)
+        os.environ[_CACHE] = str(folder if os.access(folder, os.W_OK) else temporary)
         yield
 
 
@@ -43,8 +43,8 @@ def _holds_caches(folder: Path) -> bool:
 
 
 @contextmanager
-def announced_compilation(tell: Callable[[str], None]) -> Iterator[None]:
-    """Call `tell` for the first function that is compiled before the block ends; not for cached ones."""
+def announced_compilation(announce: Callable[[str], None]) -> Iterator[None]:
+    """Call `announce` when numba compiles its first function before the block ends; not for cached ones."""
     from mcudeploy.common.compiled import COMPILED
 
     if not COMPILED:
@@ -58,7 +58,7 @@ def announced_compilation(tell: Callable[[str], None]) -> Iterator[None]:
         def on_start(self, event: Event) -> None:
             if not self.announced:
                 self.announced = True
-                tell(COMPILING)
+                announce(COMPILING)
 
         def on_end(self, event: Event) -> None:
             """Do nothing: compilation ends by itself."""

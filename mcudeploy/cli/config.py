@@ -16,7 +16,7 @@ FILE_NAME = "mcudeploy.toml"
 _MOST_BYTES = 2**20
 _PREFIX = "MCUDEPLOY_"
 _BUDGETS = "gate"
-"""Tables of the file that `gate` reads."""
+"""The key of the tables that `gate` reads."""
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
 _LISTS = frozenset(
     (
@@ -37,7 +37,7 @@ _OTHER_MEANING = {
     *(("order", "memory"), ("schedule", "memory"), ("pipeline", "objective"), ("quantize", "method")),
     *(("boards", "output"), ("fit", "boards"), ("fit", "top")),
 }
-"""Options of commands that are not what the settings mean by that name."""
+"""Pairs of a command and an option that is not the setting of that name."""
 _Origin = Callable[[str], str]
 _Settings = Mapping[str, click.Option]
 _Commands = Mapping[str, click.Command]
@@ -54,7 +54,7 @@ def settable(name: str, command: click.Command) -> dict[str, click.Option]:
 
 
 def all_settings(commands: Mapping[str, click.Command]) -> dict[str, click.Option]:
-    """Return the settings of all commands; of several options of one name the first."""
+    """Return the settings of all commands, by name; of several options with the same name the first."""
     options: dict[str, click.Option] = {}
     for name, command in commands.items():
         group = command if isinstance(command, click.Group) else None
@@ -118,8 +118,8 @@ def _valid(key: str, value: object, option: click.Option) -> object:
     if key in _LISTS:
         return tuple(_valid("", each, option) for each in (value if isinstance(value, list) else [value]))
     numeric = isinstance(option.type, click.IntRange | click.FloatRange | ParsedText)
-    known = bool | str if option.is_flag else int | float | str if numeric else str
-    if not isinstance(value, known) or (isinstance(value, bool) and not option.is_flag):
+    accepted = bool | str if option.is_flag else int | float | str if numeric else str
+    if not isinstance(value, accepted) or (isinstance(value, bool) and not option.is_flag):
         raise ValueError(f"{value!r} is not a {option.type.name}")
     if not isinstance(option.type, NewFile | NewFolder):  # those differ between commands
         checked = option.type.convert(str(value), option, None)

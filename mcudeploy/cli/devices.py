@@ -29,8 +29,8 @@ def _keep_patience(context: click.Context, _: click.Parameter, factor: float | N
     context.meta[_PATIENCE] = factor
 
 
-def patient(board: Board) -> Board:
-    """Return the board with the patience that the command line or a setting asks for."""
+def with_patience(board: Board) -> Board:
+    """Return the board with the value of --patience, if there is one."""
     factor = get_current_context().meta.get(_PATIENCE)
     return board if factor is None else board.model_copy(update={"patience": factor})
 
@@ -111,7 +111,7 @@ def _load_board(_: click.Context, __: click.Parameter, name: str | None) -> Boar
 
 
 def load_attached(context: click.Context, _: click.Parameter, name: str | None) -> Board | None:
-    """Return the named board; of a board family, the attached board or else the default."""
+    """Return the board of this name; for the name of a family, its attached board, or else its default."""
     from mcudeploy.boards.catalogue import family, is_path
     from mcudeploy.toolchain.attached import attached_board
 
@@ -121,18 +121,18 @@ def load_attached(context: click.Context, _: click.Parameter, name: str | None) 
     given = context.params
     is_family = boards[0].family == name != boards[0].name
     if given["emulate"]:
-        return patient(_emulated(boards[0], quiet=bool(given.get("quiet"))))
+        return with_patience(_emulated(boards[0], quiet=bool(given.get("quiet"))))
     if not is_family or is_path(name):
-        return patient(boards[0])
+        return with_patience(boards[0])
     ports = given.get("ports") or filter(None, [given.get("port")])
     board, known_by = attached_board(name, tuple(ports), given.get("probe"))
     if known_by and not given.get("quiet"):
         click.echo(f"{name} is {board.name}: {known_by}", err=True)
-    return patient(board)
+    return with_patience(board)
 
 
 def _emulated(board: Board, *, quiet: bool) -> Board:
-    """Return the board, or the emulated one that runs its code, and say so."""
+    """Return the emulated board that runs a board's code, and say so; the board itself if there is none."""
     from mcudeploy.boards.emulated import emulated_twin
 
     emulated = emulated_twin(board)
@@ -220,13 +220,15 @@ def _device_options(command: Command, *, required: bool) -> Command:
 def target_of(
     board: Board, port: str | None, probe: str | None, flasher: str | None, emulate: bool
 ) -> Target:
-    """Return the one board that is asked for, at its port if it has one."""
+    """Return a board with those of its port, probe and flasher that `applies` says it has a use for."""
     given = {"port": port, "probe": probe, "flasher": flasher}
-    reach = {name: it for name, it in given.items() if it is not None and is_reached(board, emulate, name)}
-    return reached(board, emulate, reach.get("port"), reach.get("probe"), reach.get("flasher"))
+    used = {name: it for name, it in given.items() if it is not None and applies(name, board, emulate)}
+    return checked_target(board, emulate, used.get("port"), used.get("probe"), used.get("flasher"))
 
 
-def reached(board: Board, emulate: bool, port: str | None, probe: str | None, flasher: str | None) -> Target:
+def checked_target(
+    board: Board, emulate: bool, port: str | None, probe: str | None, flasher: str | None
+) -> Target:
     """Return a board with its connection; fail with a usage error for an invalid probe or flasher."""
     from mcudeploy.device.target import Target
     from mcudeploy.toolchain.flashing import choose_flasher
@@ -241,7 +243,7 @@ def reached(board: Board, emulate: bool, port: str | None, probe: str | None, fl
 
 
 def port_of(port: str) -> str:
-    """Return the port of a device with its program; that of a labgrid place until the command ends."""
+    """Return the port of a device that runs its program, as `_port` does; fail for a port of unknown kind."""
     from mcudeploy.device.target import require_kind
 
     require_kind(port)
@@ -249,7 +251,7 @@ def port_of(port: str) -> str:
 
 
 def _port(port: str | None) -> str | None:
-    """Return the port; for a labgrid place, its port until the command ends and releases the place."""
+    """Return the port; a labgrid place is acquired for its port, and released when the command ends."""
     from mcudeploy.device.labgrid import PREFIX, acquired
 
     if port is None or not port.startswith(PREFIX):
@@ -257,11 +259,11 @@ def _port(port: str | None) -> str | None:
     return get_current_context().with_resource(acquired(port.removeprefix(PREFIX)))
 
 
-def is_reached(board: Board, emulate: bool, name: str) -> bool:
-    """Whether the board is real and an option says how to reach it.
+def applies(name: str, board: Board, emulate: bool) -> bool:
+    """Whether the option `name`, which says how to reach hardware, has an effect: not under emulation.
 
-    Fails with a usage error for an option on the command line without effect. An option from `mcudeploy.toml`
-    or a variable waits for the next run on hardware.
+    Fails with a usage error if it has none but stands on the command line. In `mcudeploy.toml` or a variable
+    it waits for the next run on hardware.
     """
     if not (emulate or board.is_host or board.emulated_only):
         return True

@@ -36,7 +36,7 @@ compared_boards_option = click.option(
 
 @dataclass(frozen=True, slots=True)
 class ChipLimits:
-    """The first `top` chips, with at most these bytes of memory and this latency in milliseconds."""
+    """Limits of a list of chips: the number of chips, milliseconds of latency, bytes; None: no limit."""
 
     top: int | None
     max_latency: float | None
@@ -64,7 +64,7 @@ class ChipLimits:
         return latency is None or self.max_latency is None or latency["milliseconds"] <= self.max_latency
 
     def rows(self, boards: Iterable[Values]) -> list[Values]:
-        """Return the rows of boards that are fast enough, of the first chips. FitError if there are none."""
+        """Return the boards of the first `top` chips that are fast enough. FitError if there are none."""
         fast_enough = (board for board in boards if self._is_fast_enough(board["latency"]))
         if rows := [board for chip in chips(fast_enough)[: self.top] for board in chip]:
             return rows
@@ -122,7 +122,7 @@ def fit(
 
 
 def named_boards(names: str | None, *, emulated: bool) -> tuple[Board, ...]:
-    """The boards named in a list; without a list those to buy, or with `emulated` all."""
+    """Return the boards of a list of names; without a list those to buy, or with `emulated` all."""
     from mcudeploy.boards.catalogue import catalogue, every_board, load_board
 
     if names is not None and emulated:
@@ -136,7 +136,7 @@ def named_boards(names: str | None, *, emulated: bool) -> tuple[Board, ...]:
 
 
 def chips(boards: Iterable[Values]) -> list[list[Values]]:
-    """Return the rows of boards by chip: those with the same core, clock, memories and way to fit."""
+    """Return the boards in groups with the same core, latency, memories and way to fit."""
     groups: dict[tuple[Any, ...], list[Values]] = {}
     for board in boards:
         facts = ("core", "board_ram_bytes", "board_flash_bytes", "fits", "way", "options")
@@ -146,7 +146,7 @@ def chips(boards: Iterable[Values]) -> list[list[Values]]:
 
 
 def table(console: Console, report: Values) -> None:
-    """The `fit` report: a row for each chip."""
+    """Print the `fit` report: a row for each chip."""
     listed = chips(report["boards"])
     if cut := [chip[0]["board"] for chip in listed if chip[0]["fits"] and chip[0]["way"] != "unsplit"]:
         text = f"{len(cut)} of {len(listed)} fit only with operators cut into rows: {', '.join(cut)}."

@@ -10,8 +10,8 @@ import rich_click as click
 
 from mcudeploy.cli.devices import (
     PORTS,
+    applies,
     board_name,
-    is_reached,
     load_attached,
     reach_options,
     target_of,
@@ -78,9 +78,9 @@ def devices_options(command: Command) -> Command:
         measurers: int | None,
         **rest: Any,
     ) -> None:
-        if ports and not is_reached(board, emulate, "ports"):
+        if ports and not applies("ports", board, emulate):
             ports = ()
-        if hardware_map and not is_reached(board, emulate, "hardware_map"):
+        if hardware_map and not applies("hardware_map", board, emulate):
             hardware_map = None
         if board.is_host or board.emulated_only or emulate:
             targets = (target_of(board, None, probe, flasher, emulate),) * (measurers or 1)
@@ -108,7 +108,7 @@ def _ports_override_map(ports: tuple[str, ...]) -> bool:
 def _targets_of_map(
     board: Board, hardware_map: Path, probe: str | None, flasher: str | None, measurers: int | None
 ) -> tuple[Target, ...]:
-    """The first `measurers` boards of a map, or all of them."""
+    """Return the first `measurers` boards of this kind in a map, or all of them."""
     from mcudeploy.toolchain.hardware_map import entries_for
 
     if probe is not None and is_typed("probe"):

@@ -1,4 +1,4 @@
-"""Layout of `--help`: an example of each command, commands and options in groups, few options of many."""
+"""Layout of `--help`: an example of each command, commands and options in groups, the common options."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ _COMMON = (
 )
 """The options that `--help` of a `LongCommand` shows."""
 _BRIEF = "mcudeploy.brief"
-"""Key in the context: whether only those are shown, once it is known."""
+"""Key in the context: whether help shows the options of `_COMMON` only."""
 
 
 class LongCommand(click.RichCommand):
@@ -100,14 +100,14 @@ class LongCommand(click.RichCommand):
         self.params.append(_HELP_ALL)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        """All parameters; only those that `--help` shows, once it is written."""
+        """Return all parameters, or only those that `--help` shows while its text is made."""
         params = super().get_params(ctx)
         if not ctx.meta.get(_BRIEF):
             return params
         return [it for it in params if isinstance(it, click.Argument) or it.opts[-1] in _COMMON.split()]
 
     def get_help(self, ctx: click.Context) -> str:
-        """Return what `--help` prints; what `--help-all` prints after its callback."""
+        """Return the text of `--help`; of `--help-all` if its callback has asked for it."""
         ctx.meta.setdefault(_BRIEF, True)
         return super().get_help(ctx)
 
@@ -130,9 +130,7 @@ _HELP_ALL = click.Option(
 
 
 def leaves(program: click.Group) -> dict[str, click.Command]:
-    """The commands that do something, by their names; those of a group after its own. Hidden ones are left
-    out.
-    """
+    """Return all commands but groups and hidden ones, by their full names such as `graph order`."""
     shown = {name: it for name, it in program.commands.items() if not it.hidden}
     groups = {name: leaves(it) for name, it in shown.items() if isinstance(it, click.Group)}
     inner = {f"{name} {own}": it for name, members in groups.items() for own, it in members.items()}

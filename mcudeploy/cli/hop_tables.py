@@ -11,7 +11,7 @@ from mcudeploy.common.text import count_text
 
 
 def hop_facts(report: Values) -> list[tuple[str, str]]:
-    """Return the size of the window, and the work of a run beside that of a whole window."""
+    """Return facts about the window: its size, and the work of a run beside that of a whole window."""
     window = report.get("window")
     if not window:
         return []

@@ -6,7 +6,7 @@ from mcudeploy.cli.output import Values
 from mcudeploy.common.text import plain
 from mcudeploy.ir.clock import LEAST, time_text
 
-_SHARE_SHOWN = 0.5
+_LEAST_PERCENT_SHOWN = 0.5
 """Percent of the latency below which waits for flash are not shown."""
 _HOW = {LEAST: f" and {LEAST}, the least"}
 
@@ -74,8 +74,8 @@ def _estimate(latency: Values) -> str:
 
 
 def _waits(latency: Values) -> str:
-    share = 100 * (latency.get("flash_stalls") or 0) / (latency["value"] or 1)
-    return f", {share:.0f} % of it waiting for flash" if share >= _SHARE_SHOWN else ""
+    percent = 100 * (latency.get("flash_stalls") or 0) / (latency["value"] or 1)
+    return f", {percent:.0f} % of it waiting for flash" if percent >= _LEAST_PERCENT_SHOWN else ""
 
 
 def _ticks(latency: Values | None) -> str:

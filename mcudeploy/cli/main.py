@@ -18,14 +18,14 @@ from mcudeploy.cli.command_table import CommandTable
 from mcudeploy.cli.compiling import compiled_code_kept
 from mcudeploy.cli.config import load_settings, settable
 from mcudeploy.cli.help import group_commands
-from mcudeploy.cli.output import describe, print_error
+from mcudeploy.cli.output import message_of, print_error
 from mcudeploy.cli.proposed import with_commands
 from mcudeploy.common import interrupts
 from mcudeploy.common.errors import ConfigError, DeployError, FitError
 
 _COMPLETING = "_MCUDEPLOY_COMPLETE"
 """The variable by which a shell asks for completions."""
-_ASIDE = {"-h", "--help", "--help-all", "--version"}
+_WITHOUT_SETTINGS = {"-h", "--help", "--help-all", "--version"}
 """Options that need no settings."""
 
 
@@ -38,8 +38,8 @@ class CommandLine(click.RichGroup):
         as_json = "--json" in arguments
         try:
             _spell_out()
-            aside = _COMPLETING in os.environ or not _ASIDE.isdisjoint(arguments)
-            settings = {} if aside else load_settings(_here(), os.environ, self.commands)
+            needless = _COMPLETING in os.environ or not _WITHOUT_SETTINGS.isdisjoint(arguments)
+            settings = {} if needless else load_settings(_here(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
             extra |= {
                 "prog_name": "mcudeploy",
@@ -60,7 +60,7 @@ class CommandLine(click.RichGroup):
         except FitError as error:
             code = _failed(with_commands(error, arguments, self.commands), arguments, as_json)
         except Exception as error:
-            if code := interrupts.signalled():  # as it unwound, such as where the terminal is gone
+            if code := interrupts.signalled():  # the signal caused the error: the terminal is gone, say
                 code = _report(error, code, interrupts.WORDS[code], as_json)
             else:
                 code = _failed(error, arguments, as_json)
@@ -75,9 +75,7 @@ def _here() -> Path:
 
 
 def _defaults(commands: Mapping[str, click.Command], settings: Mapping[str, object]) -> dict[str, Any]:
-    """The settings that the options of each command have as defaults, as click wants them: those of a group's
-    commands within the group.
-    """
+    """Return the settings as click's `default_map`: by command and option, nested for a group's commands."""
     return {
         name: _defaults(command.commands, settings)
         if isinstance(command, click.Group)
@@ -91,7 +89,7 @@ def _defaults(commands: Mapping[str, click.Command], settings: Mapping[str, obje
 
 
 _SPELT = {"\N{GREATER-THAN OR EQUAL TO}": ">="}
-"""How characters are written where a stream's encoding lacks them; others as their escapes."""
+"""Text for characters that a stream's encoding lacks; other such characters are written as escapes."""
 
 
 def _spelt(error: UnicodeError) -> tuple[str | bytes, int]:
@@ -101,7 +99,7 @@ def _spelt(error: UnicodeError) -> tuple[str | bytes, int]:
 
 
 def _spell_out() -> None:
-    """Has stdout and stderr take every character, whatever their encodings are."""
+    """Let stdout and stderr take every character, whatever their encodings are."""
     codecs.register_error("mcudeploy", _spelt)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -115,15 +113,15 @@ def _usage(error: click.ClickException) -> str:
 
 
 def _failed(error: Exception, arguments: Sequence[str], as_json: bool) -> int:
-    """Report what a stage or a defect has raised."""
+    """Report the error of a stage, or a defect, and return its exit code."""
     if "--traceback" in arguments:
         traceback.print_exception(error, file=sys.stderr)
     code = error.exit_code if isinstance(error, DeployError) else 1
-    return _report(error, code, describe(error), as_json)
+    return _report(error, code, message_of(error), as_json)
 
 
 def _report(error: BaseException, code: int, message: str, as_json: bool) -> int:
-    """Print the error and return the exit code, also where neither stream takes a word any more."""
+    """Print the error and return the exit code, also if no stream can be written any more."""
     interrupts.close()
     try:
         print_error(error, code, message, as_json)
@@ -133,7 +131,7 @@ def _report(error: BaseException, code: int, message: str, as_json: bool) -> int
 
 
 def _muted(code: int) -> int:
-    """The exit code; nothing more is written, also not when Python ends."""
+    """Return the exit code, and write nothing from now on, also not when Python ends."""
     sys.stdout = sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: PTH123, SIM115
     return code
 

@@ -158,7 +158,7 @@ def _plan_all(
 
 
 def _with_commands(error: FitError, board: str = "") -> FitError:
-    """Return the error with command lines for its proposals; `board` is one of several."""
+    """Return the error with command lines for its proposals; `board`: its board, if there are several."""
     program = get_current_context().find_root().command
     commands = program.commands if isinstance(program, click.Group) else {}
     return with_commands(error, typed_arguments(), commands, board)

@@ -37,11 +37,11 @@ def added_options(name: str) -> Callable[[Command], Command]:
 
 
 def packed_as(name: str, kind: str, /, *fields: str, **renamed: str) -> Callable[[Command], Command]:
-    """Pack values of options into one, the parameter `name` of the command, which stands right below.
+    """Pack values of options into one, the parameter `name`. The command's function stands right below.
 
-    `kind`: `module:NAME` of its class, imported when the command runs. `fields`: the fields that options are
-    named after; `renamed`: other fields, with the names of their options. A field keeps its default if no
-    option has its value.
+    `kind`: `module:NAME` of the value's class, imported when the command runs. `fields`: fields with the
+    names of their options; `renamed`: other fields, with the names of their options. A field that no option
+    sets keeps its default.
     """
     options = {**{field: field for field in fields}, **renamed}
 
@@ -91,7 +91,7 @@ def model_argument(command: Command) -> Command:
 def planning_options(*names: str) -> Callable[[Command], Command]:
     """Add the options that set these fields of `Options`, all if none is named, packed as `options`.
 
-    --name of `library_options`, which stand above, is one of its fields.
+    `options` has also the value of --name, if `library_options` stand above.
     """
     specs = [spec for spec in OPTIONS if not names or spec.field in names]
 
@@ -252,7 +252,7 @@ def is_typed(name: str) -> bool:
 
 
 def typed_arguments() -> tuple[str, ...]:
-    """Return the arguments of `mcudeploy`; none where another program runs a command."""
+    """Return the arguments of `mcudeploy`; none if another program runs the command."""
     return get_current_context().find_object(tuple) or ()
 
 

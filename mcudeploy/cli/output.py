@@ -121,7 +121,7 @@ class LoggedProgress:
         """Ignore the advance: a log shows stages only."""
 
     def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None:
-        """Log each gain of the search on a line."""
+        """Ignore the figures: `stage` prints each gain of the search."""
 
 
 def tell_commands() -> None:
@@ -137,7 +137,7 @@ def mute_notes() -> None:
 
 
 def deprecated(old: str, new: str) -> None:
-    """Says on stderr that a command or an option has a new name."""
+    """Say on stderr that a command or an option has a new name."""
     print(f"mcudeploy {old} is deprecated: use mcudeploy {new}", file=sys.stderr)
 
 
@@ -156,7 +156,7 @@ def print_json(report: Values) -> None:
 
 @contextmanager
 def _naming_stdout() -> Iterator[None]:
-    """Name stdout in errors of writing to it, such as a full disk."""
+    """Name stdout in an OSError of the block, such as a full disk."""
     try:
         yield
     except BrokenPipeError:
@@ -180,8 +180,8 @@ def print_error(error: BaseException, exit_code: int, message: str, as_json: boo
         print_json({"error": content})
 
 
-def describe(error: Exception) -> str:
-    """Return one line for an error that no stage foresaw."""
+def message_of(error: Exception) -> str:
+    """Return the message for an error; for one that no stage foresaw it says how to report the defect."""
     if isinstance(error, DeployError):
         return str(error)
     if _ran_out_of_memory(error):
@@ -199,7 +199,7 @@ def describe(error: Exception) -> str:
 
 
 def _ran_out_of_memory(error: BaseException | None) -> bool:
-    """Whether out of memory is among the causes, including a library that failed to load."""
+    """Whether the error, or one that caused it, says that memory ran out; a loaded library may say so."""
     while error is not None:
         if isinstance(error, MemoryError) or _NO_MEMORY.search(str(error)):
             return True

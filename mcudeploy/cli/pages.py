@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Pages:
-    """The pages to write; None for those nobody asked for."""
+    """The files of the pages to write; None for a page that the user does not want."""
 
     report: Path | None
     trace: Path | None
@@ -35,7 +35,7 @@ class Pages:
         return self.report is not None or self.trace is not None
 
     def subject(self, deployment: Deployment, report: Values) -> Subject:
-        """Return a plan as a page shows it, with earlier measurements of it."""
+        """Return a plan as a page shows it, with its earlier measurements."""
         from mcudeploy.report.html import Subject
 
         return Subject(
@@ -77,7 +77,7 @@ class Pages:
 
 
 def _command_within() -> Callable[[int], str] | None:
-    """Return a function from a --max-overhead to this command line with it; None in other programs."""
+    """Return a function that gives this command line with another --max-overhead; None in other programs."""
     from mcudeploy.cli.proposed import command_line
 
     arguments, root = typed_arguments(), get_current_context().find_root().command
@@ -87,7 +87,7 @@ def _command_within() -> Callable[[int], str] | None:
 
 
 def page_options(command: Command) -> Command:
-    """Add --report and --trace, packed as `pages: Pages`; `files_option` goes around it."""
+    """Add --report and --trace, packed as `pages: Pages`; `files_option` stands above."""
 
     @click.option(
         "--report",

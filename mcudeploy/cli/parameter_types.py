@@ -59,8 +59,8 @@ class InputModel(InputFile):
     """A model file."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """Return the path, of a C file that of its array; for a folder of another format fail with a usage
-        error that names the way in.
+        """Return the path; for a C file that of its array. Fail with a usage error for a folder; it says how
+        to convert one of a known format.
         """
         from mcudeploy.common.c_arrays import model_file
 

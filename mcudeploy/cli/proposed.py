@@ -24,7 +24,7 @@ def with_commands(
 ) -> FitError:
     """Return the error with a whole command line in each proposal that is an option.
 
-    `arguments` are those of `mcudeploy`, starting with a command; `board` is the one of several concerned.
+    `arguments` are those of `mcudeploy`, starting with a command; `board`: the error's, if there are several.
     """
     if not arguments or arguments[0] not in commands:
         return error
@@ -42,7 +42,7 @@ def with_commands(
 
 
 def command_line(arguments: Sequence[str], commands: Mapping[str, click.Command], proposed: str) -> str:
-    """Return a command line with the options of a text instead of, or beside, those that it has."""
+    """Return the command line of `arguments` with the `proposed` options, in place of equal ones."""
     names, command = _command(arguments, commands)
     words = list(_words(arguments[len(names) :], command))
     added = list(_words(shlex.split(proposed), commands["build"]))

@@ -28,13 +28,13 @@ from mcudeploy.report.wording import (
     steps_text,
 )
 
-_NAMED = 3
+_MOST_NAMED = 3
 """Operators that a row of the table of floats names."""
 _NODE_WIDTH = 130
 """The least width of a console that shows the nodes of the file beside operators."""
 
 _FLOAT_BYTES = 4
-"""Bytes of a float32 for one of an int8."""
+"""Bytes of a float32 value, beside 1 of an int8 value."""
 
 
 def check(console: Console, report: Values) -> None:
@@ -68,7 +68,7 @@ def _in_float(console: Console, causes: Sequence[Values]) -> None:
     table = table_of("runs in float32", "why", "weights>", "at least>", "largest result>", "as int8>")
     for cause in causes:
         names = cause["operators"]
-        first = ", ".join(names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+        first = ", ".join(names[:_MOST_NAMED]) + (", ..." if len(names) > _MOST_NAMED else "")
         weights, least, result = (
             cause[key] for key in ("weights_bytes", "least_weights_bytes", "largest_result_bytes")
         )
@@ -84,7 +84,7 @@ def _in_float(console: Console, causes: Sequence[Values]) -> None:
 
 
 def _states(states: Sequence[Values]) -> str:
-    """Return the bytes that stay between runs, and of what."""
+    """Return the bytes that stay between runs, and the types and shapes of the states."""
     if not states:
         return ""
     shapes = (f"{it['type']} [{', '.join(map(str, it['shape']))}]" for it in states)
@@ -284,7 +284,7 @@ def _operator_checks(console: Console, report: Values) -> None:
 def _verdict(console: Console, report: Values, verified: str) -> None:
     """Print the comparison of the outputs with the reference.
 
-    The outputs that were judged come first: those with ties resolved, if any needed it.
+    First come the outputs that decide: those with rounding ties resolved, if there were ties.
     """
     ties = report["ties_resolved"]
     text = verified if report["verified"] else "NOT verified"
@@ -313,7 +313,7 @@ def _verdict(console: Console, report: Values, verified: str) -> None:
 
 
 def _allowed(report: Values, word: str, none: str) -> str:
-    """Return how far an output may be from the reference: the tolerance of int8 and of float32 outputs."""
+    """Return `word` and the tolerances of int8 and of float32 outputs; `none` if they must be equal."""
     lsb, share = report["tolerance"]["lsb"], report["tolerance"]["share_of_range"]
     parts = [f"{lsb} LSB"] if lsb is not None else []
     if share is not None:
@@ -342,46 +342,59 @@ def _operators(console: Console, report: Values) -> None:
 
 
 def _plan_facts(report: Values) -> list[tuple[str, str]]:
-    from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
-    from mcudeploy.planner.place.placement_problem import align_up
-
-    arenas = report.get("arenas") or {}
-    outside = report.get("elsewhere") or {}
-    more = ", ".join(f"{plain(name)} {size:,}" for name, size in arenas.items()) if outside else ""
-    arena = _bytes(report, "arena_bytes")
-    above = report.get("arena_bytes", 0) > align_up(report.get("peak_bytes", 0), ARENA_GRAIN_BYTES)
-    if not outside and above and report.get("layout_status") == "optimal":
-        more = "no offsets take less in this order"
-    facts = [("arena", f"{arena} ({more})" if more else arena)]
-    facts += memory_facts(report)
+    facts = [("arena", _plan_arena_text(report)), *memory_facts(report)]
     if report.get("state_bytes"):
         facts.append(("of it, states", f"{_bytes(report, 'state_bytes')} between runs"))
     facts.append(("int8 caches", int8_caches_text(report)))
-    facts += _parameter_facts(report)
-    least, peak = report.get("order_lower_bound_bytes"), _bytes(report, "peak_bytes")
-    unproven = least is not None and report.get("order_status") == "feasible"
-    order = f" (other orders need {least:,} B at least)" if unproven else ""
-    bound = _bytes(report, "lower_bound_bytes")
-    facts += hop_facts(report)
-    scope = f"{'with these' if report.get('splits') else 'without'} cuts{', in this order' if order else ''}"
-    facts += [("live peak", f"{peak}{order}"), ("lower bound", f"{bound} {scope}")]
-    facts.append(("over all cuts", cut_bounds_text(report)))
-    if report.get("splits"):
-        facts.append(("unsplit arena", _bytes(report, "unsplit_arena_bytes")))
-        cuts = (
-            f"{'..'.join(dict.fromkeys((plain(s['operators'][0]), plain(s['operators'][-1]))))}, "
-            f"rows per part: {s['rows']}"
-            for s in report["splits"]
-        )
-        facts.append(("split", "; ".join(cuts)))
-    if report.get("fused"):
-        chains = (f"{plain(names[0])} to {plain(names[-1])}" for names in report["fused"])
-        facts.append(("fused", "; ".join(chains)))
+    facts += [*_parameter_facts(report), *hop_facts(report), *_bound_facts(report), *_cut_facts(report)]
     facts += [("sharing", _sharing(report.get("sharing"))), *cores_facts(report)]
     facts.append(("steps", steps_text(report)))
     facts += [("left out", _left_out(report)), ("estimates", _source(report.get("estimates")))]
     if "flash_bytes" not in report:  # else it stands with the other parts of the flash
         facts += [("tables in flash", _bytes(report, "tables_bytes"))]
+    return facts
+
+
+def _plan_arena_text(report: Values) -> str:
+    """Return the bytes of all arenas; in brackets each of several, or that the placement is optimal."""
+    from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES
+    from mcudeploy.planner.place.placement_problem import align_up
+
+    arenas = (report.get("arenas") or {}) if report.get("elsewhere") else {}
+    note = ", ".join(f"{plain(memory)} {size:,}" for memory, size in arenas.items())
+    above_peak = report.get("arena_bytes", 0) > align_up(report.get("peak_bytes", 0), ARENA_GRAIN_BYTES)
+    if not report.get("elsewhere") and above_peak and report.get("layout_status") == "optimal":
+        note = "no offsets take less in this order"
+    arena = _bytes(report, "arena_bytes")
+    return f"{arena} ({note})" if note else arena
+
+
+def _bound_facts(report: Values) -> list[tuple[str, str]]:
+    """Return the live peak and its lower bounds: of the order, of these cuts, and over all cuts."""
+    least = report.get("order_lower_bound_bytes")
+    unproven = least is not None and report.get("order_status") == "feasible"
+    order = f" (other orders need {least:,} B at least)" if unproven else ""
+    scope = f"{'with these' if report.get('splits') else 'without'} cuts{', in this order' if order else ''}"
+    return [
+        ("live peak", f"{_bytes(report, 'peak_bytes')}{order}"),
+        ("lower bound", f"{_bytes(report, 'lower_bound_bytes')} {scope}"),
+        ("over all cuts", cut_bounds_text(report)),
+    ]
+
+
+def _cut_facts(report: Values) -> list[tuple[str, str]]:
+    """Return the cuts and the fused chains, by their first and last operators."""
+    facts = []
+    if report.get("splits"):
+        cuts = (
+            f"{'..'.join(dict.fromkeys((plain(s['operators'][0]), plain(s['operators'][-1]))))}, "
+            f"rows per part: {s['rows']}"
+            for s in report["splits"]
+        )
+        facts += [("unsplit arena", _bytes(report, "unsplit_arena_bytes")), ("split", "; ".join(cuts))]
+    if report.get("fused"):
+        chains = (f"{plain(names[0])} to {plain(names[-1])}" for names in report["fused"])
+        facts.append(("fused", "; ".join(chains)))
     return facts
 
 

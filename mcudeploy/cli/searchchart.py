@@ -24,17 +24,18 @@ class SearchChart:
     seconds: list[float] = field(default_factory=list)
     arenas: list[int] = field(default_factory=list)
     candidates: list[int] = field(default_factory=list)
-    _told_seconds: float = 0.0
-    _before: tuple[float, int] = (0.0, 0)
+    _last_seconds: float = 0.0
+    _earlier: tuple[float, int] = (0.0, 0)
+    """Seconds and candidates of the searches before the present one."""
 
     def add(self, seconds: float, arena_bytes: int, candidates: int) -> None:
         """Add a newer state of a search; a second search restarts its clock."""
-        if seconds < self._told_seconds:
-            self._before = self.seconds[-1], self.candidates[-1]
-        self._told_seconds = seconds
-        self.seconds.append(self._before[0] + seconds)
+        if seconds < self._last_seconds:
+            self._earlier = self.seconds[-1], self.candidates[-1]
+        self._last_seconds = seconds
+        self.seconds.append(self._earlier[0] + seconds)
         self.arenas.append(min(arena_bytes, *self.arenas[-1:]) if self.arenas else arena_bytes)
-        self.candidates.append(self._before[1] + candidates)
+        self.candidates.append(self._earlier[1] + candidates)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
         """Yield the lines; none before a second point, or in a terminal without block characters."""

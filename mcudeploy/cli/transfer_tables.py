@@ -22,7 +22,7 @@ def memory_facts(report: Values) -> Facts:
 
 
 def _transfers(moved: Values) -> str:
-    """Return the blocks that leave and come back."""
+    """Return the number of transfers by direction and by engine."""
     ways = (
         f"{plain(way)} {count_text(each['count'], 'block')} ({each['bytes']:,} B)"
         for way, each in moved["ways"].items()
@@ -35,7 +35,7 @@ def _transfers(moved: Values) -> str:
 
 
 def _waits(report: Values) -> str:
-    """Return the cost of slow memories, and the limits that cause it."""
+    """Return the cycles that the core waits for slow memories, and the limits that cause them."""
     moved = report["transfers"]
     if not moved["exposed_ticks"] and not moved["count"]:
         return ""

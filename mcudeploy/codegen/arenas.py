@@ -23,8 +23,8 @@ ARENA_KINDS: tuple[ArenaKind, ...] = get_args(ArenaKind)
 
 @dataclass(frozen=True, slots=True)
 class Share:
-    """One model's share of a board: bytes in each memory, of them those of states, and their alignment; bytes
-    of constants and tables in flash.
+    """A model's share of a board, by memory: the bytes of its arena, those of its states among them, and the
+    arena's alignment; bytes of constants and tables in flash.
     """
 
     name: str
@@ -43,7 +43,7 @@ def share_of(program: Program, tables_bytes: int) -> Share:
 
 
 def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> list[Program]:
-    """Return the programs with arenas of this kind. Those that share one have plans with states first.
+    """Return the programs with arenas of this kind. Programs that share one need plans with states first.
 
     Raises UsageError if there is nothing to share, and for a program that loads constants: kernels find them
     in its own arena.
@@ -59,26 +59,28 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
     if len(programs) == 1:
         raise UsageError("--arena shared is for several models: build them with one command")
     shares = [share_of(program, 0) for program in programs]
-    *places, ends = _states(shares)
+    *begins_of_states, ends = _state_offsets(shares)
     sharing: list[Program] = []
     if library in {program.prefix for program in programs}:
         library = f"{library}_models"  # the model's macros have the other name
-    for program, share, place in zip(programs, shares, places, strict=True):
+    for program, share, shifts in zip(programs, shares, begins_of_states, strict=True):
         begins = {memory: ends[memory] - share.states[memory] for memory in share.arenas}
-        sharing.append(program.sharing(library, begins, place))
+        sharing.append(program.sharing(library, begins, shifts))
     return sharing
 
 
-def _states(shares: Sequence[Share]) -> list[dict[str, int]]:
-    """Return where the states of each begin in shared arenas, by memory; at last, where those of all end."""
+def _state_offsets(shares: Sequence[Share]) -> list[dict[str, int]]:
+    """Return the offset at which each model's states begin in shared arenas, by memory; at last, where all
+    end.
+    """
     alignments: dict[str, int] = {}
     for memory, alignment in (it for each in shares for it in each.alignments.items()):
         alignments[memory] = lcm(alignments.get(memory, 1), alignment)
-    places = [dict.fromkeys(alignments, 0)]
+    offsets = [dict.fromkeys(alignments, 0)]
     for share in shares:
         sizes = {memory: align_up(share.states.get(memory, 0), it) for memory, it in alignments.items()}
-        places.append({memory: place + sizes[memory] for memory, place in places[-1].items()})
-    return places
+        offsets.append({memory: begin + sizes[memory] for memory, begin in offsets[-1].items()})
+    return offsets
 
 
 def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
@@ -98,9 +100,9 @@ def library_arenas(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:
     memories = sorted({name for it in shares for name in it.arenas})
     if kind != "shared":
         return {memory: sum(it.arenas.get(memory, 0) for it in shares) for memory in memories}
-    states = _states(shares)[-1]
+    ends_of_states = _state_offsets(shares)[-1]
     return {
-        memory: states[memory]
+        memory: ends_of_states[memory]
         + max(it.arenas[memory] - it.states[memory] for it in shares if memory in it.arenas)
         for memory in memories
     }
@@ -111,22 +113,22 @@ def require_room(shares: Sequence[Share], board: Board, kind: ArenaKind) -> None
 
     The application places its own arenas, which may overlap.
     """
-    short = [] if kind in {"extern", "init"} else _short_memories(shares, board, kind)
+    faults = [] if kind in {"extern", "init"} else _short_memories(shares, board, kind)
     flash = sum(it.flash_bytes for it in shares)
     proposals = []
-    if short:
-        short.append("Smaller arenas: --ram-limit for each model, or --max-overhead.")
+    if faults:
+        faults.append("Smaller arenas: --ram-limit for each model, or --max-overhead.")
         if kind == "own" and len(shares) > 1 and not _short_memories(shares, board, "shared"):
             arenas = _sizes(library_arenas(shares, "shared"))
             proposals = [Proposal("--arena shared", f"{arenas}, for models of which one runs at a time")]
     if flash > board.flash_room:
         each = ", ".join(f"{it.name} {it.flash_bytes:,}" for it in shares)
-        short.append(
+        faults.append(
             f"weights and tables of {len(shares)} models need {flash:,} bytes, the flash of {board.name} has "
             f"room for {board.flash_room:,}: {flash - board.flash_room:,} too many ({each})."
         )
-    if short:
-        raise FitError(" ".join(short), tuple(proposals))
+    if faults:
+        raise FitError(" ".join(faults), tuple(proposals))
 
 
 def _short_memories(shares: Sequence[Share], board: Board, kind: ArenaKind) -> list[str]:

@@ -17,7 +17,7 @@ _SUFFIXES = {
     **dict.fromkeys(("_wide", "_pairs", "_dual", "_3x2"), Isa.DSP),
     UNIT_SUFFIX: None,
 }
-"""Ends of the names of kernels that are not for every core; those of a unit beside it are not timed."""
+"""Ends of the names of kernels, with the instructions that they need; None: they run on another unit."""
 
 
 def all_kernels() -> tuple[str, ...]:

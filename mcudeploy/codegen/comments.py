@@ -44,7 +44,7 @@ def operator_text(graph: Graph, operator: Operator) -> str:
 
 
 def schedule_runs(tape: Tape, records: Sequence[OperatorText]) -> list[ScheduleRun]:
-    """The codes of a schedule by runs, each with a comment.
+    """Return the codes of a schedule, divided into runs with a comment each.
 
     A sweep of an operator makes its blocks in ascending order. Sweeps that interleave are one run, and so are
     neighbouring runs of the same operators.

@@ -18,7 +18,7 @@ _MOST_BYTES = 2**20
 _COMPILED = tuple(
     f"{folder}/*.[ch]" for folder in ("src", "include", "Src", "Inc", "csrc", "csrc/include", "components/*")
 )
-"""Endings of files that a build system would compile, whoever wrote them."""
+"""Patterns of the files that a build system compiles, whoever wrote them."""
 _SHOWN = 10
 _OVERWRITE = "choose another folder, or overwrite the files of this one with --force"
 
@@ -94,7 +94,7 @@ def require_writable(directory: Path) -> None:
 
 @contextmanager
 def _created(folders: Iterable[Path]) -> Iterator[list[Path]]:
-    """Create those of the folders that do not exist, and yield them; those still listed are then removed."""
+    """Create the missing folders and yield them; remove those that the list still has when the block ends."""
     created = sorted(folder for folder in folders if not folder.exists())
     try:
         for folder in created:
@@ -135,7 +135,7 @@ def _unchanged(directory: Path) -> list[str]:
 def contents_of(directory: Path) -> dict[str, bytes]:
     """Return the files of an earlier build in a folder by name, and those added beside its sources.
 
-    Files that are gone are not among them; nor are any if `build` did not write the folder.
+    Files that are gone are left out. A folder that `build` did not write has none.
     """
     known = _manifest(directory, "build the library again")
     paths = {name: directory / name for name in sorted({*known, *(_compiled(directory) if known else ())})}

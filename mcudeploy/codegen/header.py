@@ -58,8 +58,10 @@ class IoText:
     zero_point: int
     least_steps: str
     most_steps: str
+    """The least and the largest real value of int8, in steps of the scale."""
     least_clipped: str
     most_clipped: str
+    """The same half a step further: a value beyond them is clipped, not only rounded."""
     meaning: str
     layout: str
     shape: tuple[int, ...]
@@ -91,17 +93,20 @@ class StateText:
 
 
 def entries_of(view: PlanView) -> list[int]:
-    """The place of each step of the schedule on the tape, where transfers and waits count as well."""
+    """Return the number of the tape's entry for each step of the schedule; [0] without a step.
+
+    The tape has entries for transfers and waits as well.
+    """
     return [at for at, entry in enumerate(view.entries) if isinstance(entry, Run)] or [0]
 
 
 def arena_map(view: PlanView, places: Sequence[int]) -> list[MapLine]:
-    """A line for each tensor, then for the scratch of each operator; live ranges are in steps of the program.
+    """Return a line for each tensor, then for the scratch of each operator, then for its loaded constants.
 
-    `places`: of each step of the schedule.
+    `places`: the program's step of each step of the plan's schedule. Live ranges are in the program's steps.
     """
     plan, tiled, live = view.plan, view.tiled, view.lives
-    at_peak = _peak_bytes(view)
+    tensors_at_peak, scratch_at_peak = _peak_bytes(view)
     moves = Counter(transfer.tensor for transfer in plan.layout.transfers)
     lines = []
     for name, tensor in plan.graph.tensors.items():
@@ -115,14 +120,15 @@ def arena_map(view: PlanView, places: Sequence[int]) -> list[MapLine]:
         if moves[name]:
             span += f", {count_text(moves[name], 'move')}"
         where, size = _where(plan, residences), tensor.size_bytes
-        lines.append(MapLine(name, shape, dtype, len(residences), size, at_peak[name, False], where, span))
+        peak = tensors_at_peak[name]
+        lines.append(MapLine(name, shape, dtype, len(residences), size, peak, where, span))
     for name, residences in plan.layout.scratch.items():
         alive = [each.life for block in residences for each in block]
         if alive:
             span = _span(places, min(it.lo for it in alive), max(it.hi for it in alive))
             where, size = _where(plan, residences), sum(view.work[name])
             scratch = f"{name}, scratch"
-            lines.append(MapLine(scratch, "", "", len(residences), size, at_peak[name, True], where, span))
+            lines.append(MapLine(scratch, "", "", len(residences), size, scratch_at_peak[name], where, span))
     for name, it in plan.layout.constants.items():
         span, where = _span(places, it.place.life.lo, it.place.life.hi), _where(plan, ((it.place,),))
         lines.append(MapLine(f"{name}, loaded constants", "", "", 1, it.size_bytes, 0, where, span))
@@ -136,31 +142,35 @@ def _where(plan: Plan, residences: Residences) -> str:
 
 
 def _span(places: Sequence[int], first: int, end: int) -> str:
-    """A live range of steps of the schedule, in entries of the tape."""
+    """Return the live range [first, end) of the plan's steps as a range of the program's steps."""
     return f"[{places[first]}, {places[end - 1] + 1})"
 
 
-def _peak_bytes(view: PlanView) -> Counter[tuple[str, bool]]:
-    """The bytes alive at the step of the peak, by tensor, or by operator (True) for scratch. A block made in
-    place of another counts once, for the older one.
+def _peak_bytes(view: PlanView) -> tuple[Counter[str], Counter[str]]:
+    """Return the bytes alive at the step of the peak: of tensors, by name, and of scratch, by operator.
+
+    Of two blocks at one place only the older one counts.
     """
     plan, tiled = view.plan, view.tiled
     step = plan.estimate.peak_step
-    alive: Counter[tuple[str, bool]] = Counter()
+    of_tensors, of_scratch = Counter[str](), Counter[str]()
     for buffer in laid_out_buffers(tiled, plan.schedule.steps, view.work, plan.layout):
         if step not in buffer.life:
             continue
         if buffer.scratch_of is not None:
-            alive[buffer.scratch_of[0], True] += buffer.size_bytes
+            of_scratch[buffer.scratch_of[0]] += buffer.size_bytes
             continue
         numbers = ((name, tiled.first_block[name] + block) for name, block in buffer.members)
         owner = next(name for name, number in numbers if any(step in life for life in view.lives.of(number)))
-        alive[owner, False] += buffer.size_bytes
-    return alive
+        of_tensors[owner] += buffer.size_bytes
+    return of_tensors, of_scratch
 
 
 def io_texts(view: PlanView, ios: tuple[GraphIO, ...], kind: str) -> list[IoText]:
-    """The inputs or the outputs, which are called `kind`. Raises ValueError for an order without a name."""
+    """Return the texts of inputs, outputs or states, whose C names begin with `kind`.
+
+    Raises ValueError if the order of an input's elements is not one of its axes.
+    """
     plan, texts, roots = view.plan, [], view.tiled.flow.roots
     fed = {operator.output for operator in plan.graph.operators if not operator.inputs}
     for position, io in enumerate(ios):
@@ -195,7 +205,7 @@ def io_texts(view: PlanView, ios: tuple[GraphIO, ...], kind: str) -> list[IoText
 
 
 def states_text(view: PlanView) -> list[StateText]:
-    """States: tensors that are kept between runs."""
+    """Return the texts of the states."""
     states = view.plan.graph.states
     ios = io_texts(view, tuple(state.before for state in states), "state")
     if view.plan.graph.hop is not None:
@@ -207,12 +217,12 @@ def states_text(view: PlanView) -> list[StateText]:
 
 
 def _rows_layout(io: IoText) -> str:
-    """Meaning of a state that the ONNX model does not have: "conv_0_kept as [1][20][320], rows that stay"."""
+    """Return the meaning of a state of kept rows: "conv_0_kept as [1][20][320], rows that stay"."""
     return f"{io.tensor} as {''.join(f'[{size}]' for size in io.shape)}, rows that stay"
 
 
 def _io_layout(io: GraphIO, tensor: Tensor) -> str:
-    """Meaning of an index: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
+    """Return the meaning of the indices: "ONNX x float32 [1,3,32,32] as [32][32][3], channels last"."""
     sizes = ",".join(str(size) for size in io.shape)
     if np.array_equal(io.order, np.arange(io.order.size)):
         order = "in the same order"

@@ -145,8 +145,8 @@ def kernel_files(kernels: Sequence[str]) -> list[FirmwareSource]:
         if name not in index:
             raise BuildError(f"firmware source {name} does not exist")
         names.add(name)
-        included = [it for it in _INCLUDE.findall(index[name].text) if it in index]
-        pending += included  # others are generated headers
+        included = [it for it in _INCLUDE.findall(index[name].text) if it in index]  # others are generated
+        pending += included
         pending += (f"{it[:-2]}.c" for it in included if _is_shared(index, it))
     return [index[name] for name in sorted(names)]
 

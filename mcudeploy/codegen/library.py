@@ -22,7 +22,7 @@ _INTERFACES = {
     "mcud_prototypes": ("mcud_head.h",),
     "mcud_ridge": ("mcud_head.h",),
 }
-"""Headers by kernel that declare the application's functions: its sources include them."""
+"""By kernel: headers that the application's sources include, with functions that it defines or calls."""
 
 
 def with_sbom(files: Mapping[str, Content], members: Sequence[LibraryModel], name: str) -> dict[str, Content]:

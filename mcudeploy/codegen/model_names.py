@@ -40,7 +40,7 @@ def model_name(wish: str | None, stem: str) -> str:
     """
     if wish is None:
         identifier = c_identifier(stem)
-        return f"model_{identifier}" if _taken(identifier) else identifier
+        return f"model_{identifier}" if _why_taken(identifier) else identifier
     if not _NAME.fullmatch(wish):
         raise UsageError(
             f"--name {wish!r} is not a name in C: a letter from A to Z, then letters, digits, _ and -"
@@ -49,7 +49,7 @@ def model_name(wish: str | None, stem: str) -> str:
     if identifier != wish.lower().replace("-", "_"):
         limit = "longer than 40 characters" if len(wish) > 40 else "not a plain name"
         raise UsageError(f"--name {wish!r} is {limit}. Choose another, such as {identifier}")
-    reason = _taken(identifier)
+    reason = _why_taken(identifier)
     if reason:
         raise UsageError(
             f"--name {wish!r}: {identifier} is {reason}. Choose another, such as model_{identifier}"
@@ -57,7 +57,7 @@ def model_name(wish: str | None, stem: str) -> str:
     return identifier
 
 
-def _taken(name: str) -> str:
+def _why_taken(name: str) -> str:
     """Return why the files and functions of a model cannot have this name, empty if they can."""
     if name in _C_KEYWORDS.split():
         return "a keyword of C"

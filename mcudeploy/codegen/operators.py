@@ -52,22 +52,19 @@ class ConstantPool:
         self.size_bytes = 0
 
     def name_of(self, operator: str, name: str, array: ConstantArray, alignment: int = 0) -> str:
-        """Return the C expression of an operator's array, its kernel's parameter `name`."""
-        wanted = f"{operator}_{name}"
+        """Return the C expression of an operator's array: the parameter `name` of its kernel."""
+        suffix = f"{operator}_{name}"
         if (operator, name) in self._parameters:
-            return f"{self._values}.{wanted}"
+            return f"{self._values}.{suffix}"
         if (place := self._loaded.get((operator, name))) is not None:
             return f"(const {c_type(array)} *)(const void *)({place})"
-        return self._stored(wanted, array, alignment)
+        return self.stored(suffix, array, alignment)
 
-    def shared(self, wanted: str, array: ConstantArray, alignment: int) -> str:
-        """Return the C name of an array that no single operator has."""
-        return self._stored(wanted, array, alignment)
-
-    def _stored(self, wanted: str, array: ConstantArray, alignment: int) -> str:
+    def stored(self, suffix: str, array: ConstantArray, alignment: int) -> str:
+        """Return the C name of an array in flash: the prefix and this suffix, or that of an equal array."""
         key = (array.dtype.name, array.tobytes(), alignment)
         if key not in self._names:
-            name = f"{self._prefix}_{wanted}"
+            name = f"{self._prefix}_{suffix}"
             while name in self._names.values():
                 name += "_"
             self._names[key] = name
@@ -80,13 +77,13 @@ class ConstantPool:
 
 @lru_cache(maxsize=256)
 def _lines(dtype: str, content: bytes) -> tuple[str, ...]:
-    """The elements of an array: the programs of several plans of a model have the same weights."""
+    """Return the lines of an array's elements; cached, since all plans of a model have the same weights."""
     return tuple(c_elements(np.frombuffer(content, dtype)))
 
 
 def params_lines(operator: str, call: KernelCall, constants: ConstantPool) -> list[str]:
-    """The initialisers of a call's parameters: a line for each array and group, and for the numbers between
-    them.
+    """Return the initialisers of a call's parameters: lines for each array, each group, and the numbers
+    between them.
     """
     lines: list[str] = []
     alignment = UNIT_ALIGNMENT if call.isa.unit else 0
@@ -119,7 +116,7 @@ def stage_texts(operator: str, call: KernelCall, constants: ConstantPool) -> tup
 
 
 def _line_of(param: tuple[str, ParamValue]) -> tuple[str, str]:
-    """The group of a parameter, and its name if it has a line by itself."""
+    """Return the group of a parameter, and its name if it has a separate line, as arrays have."""
     name, value = param
     is_number = isinstance(value, int | float)
     return name.rpartition(".")[0], "" if is_number else name
@@ -134,7 +131,7 @@ def _value_text(operator: str, name: str, value: ParamValue, constants: Constant
         case Symbol():
             return value.name
         case ArrayPointer() if value.owner:
-            return f"(const void *)({constants.shared(value.owner, value.array, alignment)} + {value.first})"
+            return f"(const void *)({constants.stored(value.owner, value.array, alignment)} + {value.first})"
         case ArrayPointer():
             return f"{constants.name_of(operator, name, value.array)} + {value.first}"
         case np.ndarray():
@@ -156,7 +153,7 @@ def _wrapped(start: str, fields: Sequence[str], end: str) -> list[str]:
 
 
 def pointing_lines(symbol: str, operator: str, call: KernelCall) -> list[str]:
-    """The statements that point the arrays of a record at those of the struct `values`."""
+    """Return the statements that point the arrays of a record at members of the struct `values`."""
     lines = []
     for name, value in call.params.items():
         first = f" + {value.first}" if isinstance(value, ArrayPointer) else ""
@@ -223,7 +220,7 @@ def each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
 
 
 def lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:
-    """The tape of a core, four entries to a line."""
+    """Return the tape of a core, four entries to a line."""
     lines = [
         f"{{{it.entry}, {'MCUD_CORE_WAIT' if it.record is None else it.record}, {it.first}, {it.end}}}"
         for it in entries

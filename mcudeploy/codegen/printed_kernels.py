@@ -1,8 +1,8 @@
-"""Kernels without a file in firmware/: those of scalar functions are printed from a table; twins, which round
-results twice or have weights of four bits, from the sources of the kernels by int8 that round once.
+"""Kernels without a file in firmware/. Those of scalar functions are printed from a table.
 
-The source of a twin that rounds twice defines MCUD_TWICE; see firmware/arith/int8/mcud_simd.h. That of one by
-weights of four bits calls the functions of mcud_s4w.h.
+A twin rounds results twice, or has weights of four bits. It is printed from the source of an int8 kernel that
+rounds once. If it rounds twice, it defines MCUD_TWICE; see firmware/arith/int8/mcud_simd.h. If it has weights
+of four bits, it calls the functions of mcud_s4w.h.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from mcudeploy.ops.conv.conv_twice import TWINS
 from mcudeploy.ops.scalar.functions import BINARY, UNARY, BinaryFunction, UnaryFunction
 
 FOLDER = "kernels/elementwise"
-"""The folder of firmware/ with what they include."""
+"""The folder of firmware/ to which they belong, with the headers that they include."""
 _MATH = re.compile(r"\b[a-z0-9]+f\(")
 
 _FUNCTIONS: tuple[UnaryFunction | BinaryFunction, ...] = (*UNARY.values(), *BINARY.values())
@@ -52,9 +52,9 @@ _OF_FOUR_BITS = {
     ),
     re.escape("left > 4 || left == 3"): "0",
 }
-"""Changes of a source for weights of four bits: functions, the words of a group, no blocks of three pixels.
+"""Replacements in a source for weights of four bits: functions, the words of a group, blocks of three pixels.
 
-So the code that compilers make of the kernels by int8 stays as it is.
+The source itself has no switch for them, so compilers make the same code of the int8 kernels as before.
 """
 _SHARED = {
     "mcud_wide_s8": ("mcud_wide_multiply", "mcud_wide_expand_fours"),
@@ -81,8 +81,8 @@ def print_twin(name: str, original: str) -> str:
     if name.endswith(".c"):
         text = original.replace(f'"{stem}.h"', f'"{stem}{suffix}.h"')
         if suffix.startswith(S4W):
-            for of_int8, own in _OF_FOUR_BITS.items():
-                text = re.sub(of_int8, own, text)
+            for pattern, replacement in _OF_FOUR_BITS.items():
+                text = re.sub(pattern, replacement, text)
         text = re.sub(rf'"({"|".join(_SHARED)})\.h"', rf'"\1{twice}.h"', text)
         text = re.sub(rf"\bmcud_{stem}\(", f"mcud_{stem}{suffix}(", text)
         return f"#define MCUD_TWICE\n{text}" if twice else text

@@ -114,7 +114,8 @@ class Program:
     waits: list[WaitsText]
     streams: StreamsText | None
     """Joined command streams of a unit beside the core, if the schedule has some."""
-    marked: bool
+    marks_ends: bool
+    """Whether sizes of moves have the mark MCUD_ENDS_SOURCE."""
     kernels: list[str]
     offset_lines: list[tuple[str, list[str]]]
     offset_bits: int
@@ -143,8 +144,9 @@ class Program:
     external_flash: str = ""
     """The address of a second flash for the constants; "" without one."""
     arena: str = "own"
+    """See `arenas.ArenaKind`."""
     arena_owner: str = ""
-    """See `arenas.ArenaKind`; the prefix of the C names of arenas outside of the program."""
+    """The prefix of the C names of arenas outside of the program."""
     arena_begins: Mapping[str, int] = field(default_factory=dict)
     """The bytes from the start of an arena outside of the program to offset 0, by memory; 0 by default."""
     parameters: TableText | None = None
@@ -156,10 +158,13 @@ class Program:
     instances: InstancesText | None = None
     """The instances that an application selects; None for one."""
 
-    def away(self, io: IoText) -> str:
-        """Return the C text that moves an input, output or state to the selected instance; "" for one."""
-        text = self.instances and self.instances.ios.get(io.name)
-        return f" + {text}" if text else ""
+    def to_instance(self, io: IoText) -> str:
+        """Return " + " and the bytes, in C, from an input, output or state to that of the selected instance.
+
+        Empty if the program has one instance, or all share it.
+        """
+        distance = self.instances and self.instances.ios.get(io.name)
+        return f" + {distance}" if distance else ""
 
     @property
     def has_streams(self) -> bool:
@@ -242,7 +247,7 @@ class Program:
         return bool(self.states) or self.hop is not None
 
     @property
-    def begins(self) -> bool:
+    def sets_values(self) -> bool:
         """Whether the first run sets values in RAM before its first step."""
         return self.continues or (self.parameters is not None and not self.parameters.assignments)
 
@@ -266,7 +271,7 @@ class Program:
 
     @property
     def sources(self) -> list[str]:
-        """The sources that the program needs: kernels, the runner of several tapes, that of parameters."""
+        """The C sources that the program needs: kernels, and files for cores, parameters and a head."""
         return [
             *self.kernels,
             *([RUN_CORES] if self.lanes else []),
@@ -291,7 +296,7 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
     handed = handed_over(plan, board)
     constants = ConstantPool(prefix, plan.parameters, _loaded_places(view))
     if len(plan.layout.constants) > len(view.piece_loads):
-        constants.shared(LOADED, _loaded_table(view), ARENA_GRAIN_BYTES)
+        constants.stored(LOADED, _loaded_table(view), ARENA_GRAIN_BYTES)
     offsets = OffsetTable(board.offset_unit)
     engines = {link.engine: number for number, link in enumerate(board.links)} | {CPU: -1}
     records = Records.of(schedule, handed, constants, offsets, engines)
@@ -307,7 +312,7 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
         moves=records.moves,
         waits=records.waits,
         streams=records.streams,
-        marked=any(any(each.ends) for each in schedule.tape.moves),
+        marks_ends=any(any(each.ends) for each in schedule.tape.moves),
         kernels=sorted(records.kernels | ({ON_UNIT} if handed else set())),
         offset_lines=offsets.lines,
         offset_bits=integer_bits(offsets.largest),
@@ -349,7 +354,7 @@ def _loaded_places(view: PlanView) -> dict[tuple[str, str], str]:
 
 
 def _loaded_table(view: PlanView) -> NDArray[np.uint32]:
-    """Return the words of all constants that are loaded, each operator's at its home."""
+    """Return the words of all constants that are loaded whole; `home` is the place of an operator's."""
     whole = {name: it for name, it in view.plan.layout.constants.items() if it.pieces is None}
     table = bytearray(max(it.home + it.size_bytes for it in whole.values()))
     for name, it in whole.items():
@@ -388,7 +393,7 @@ def _table_text(plan: Plan, calls: Mapping[str, KernelCall], records: Records) -
 
 
 def _step_kinds(schedule: ProgramSchedule) -> str:
-    """The numbers of steps that compute, move and wait, as a comment; "" if all compute."""
+    """Return the numbers of steps that compute, move and wait, for a comment; "" if all compute."""
     if not schedule.view.plan.layout.transfers and schedule.streams is None:
         return ""
     kinds = {UnitStream: "of the unit", Run: "of operators", Transfer: "of moves", Wait: "of waits"}

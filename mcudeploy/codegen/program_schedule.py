@@ -54,11 +54,13 @@ class ProgramSchedule:
     def items(self) -> Sequence[Entry | UnitStream]:
         """The entry of the tape, or the stream, that each joined step runs; without streams, the tape."""
         entries = self.view.entries
-        joined = [entries[it] if isinstance(it, int) else it for it in self._items]
-        return joined if self.streams else entries
+        if not self.streams:
+            return entries
+        return [entries[it] if isinstance(it, int) else it for it in self._items]
 
     @cached_property
     def _items(self) -> list[int | UnitStream]:
+        """The stream, or the number of the tape's entry, that each joined step runs."""
         return self.streams.items(len(self.view.entries)) if self.streams else []
 
     @cached_property
@@ -88,31 +90,31 @@ class ProgramSchedule:
     def _codes(self) -> list[tuple[int, int]]:
         """The record and the block of each joined step."""
         numbers = {at: new for new, at in enumerate(self.records)}
-        moved = len(self.tape.records) - len(self.records)
+        left_out = len(self.tape.records) - len(self.records)
 
         def code(item: int | UnitStream) -> tuple[int, int]:
             if isinstance(item, UnitStream):
                 assert self.streams is not None
                 return self.stream_record, self.streams.streams.index(item)
             record, block = self.tape.record_of(item)
-            return numbers.get(record, record - moved), block
+            return numbers.get(record, record - left_out), block
 
         return [code(it) for it in self._items]
 
     @property
     def largest_code(self) -> int:
-        """The largest code."""
+        """The largest code of a step: its record's number, and the number of its block in the lowest bits."""
         joined = (record << self.tape.block_bits | block for record, block in self._codes)
         return max([int(self.tape.codes.max(initial=0)), *joined])
 
     @property
     def first_step(self) -> int:
-        """The first joined step."""
+        """The number of the first joined step, after the tape's entries; 0 for a program of streams only."""
         return 0 if self.kind == "streams" else len(self.view.entries)
 
     @property
     def steps(self) -> int:
-        """The steps of the program."""
+        """The number of steps of the program."""
         return self.first_step + len(self._items)
 
     @property

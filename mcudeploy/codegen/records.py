@@ -99,7 +99,7 @@ class OffsetTable:
         self.lines: list[tuple[str, list[str]]] = []
 
     def tensors_of(self, tape: Tape, stored_as: Sequence[tuple[NamedRange, int]]) -> list[TensorText]:
-        """Add the offsets of tensors and scratch of a tape."""
+        """Add the offsets of tensors and scratch of a tape, and return their records."""
         states = state_tensors(tape.plan.graph)
         return [
             self.add(
@@ -112,7 +112,7 @@ class OffsetTable:
         ]
 
     def add(self, name: str, symbol: str, stored: Stored, *, state: str = "") -> TensorText:
-        """Add the offsets of a record."""
+        """Add the offsets of a tensor, and return its record. `name`: for a comment."""
         if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is not a multiple of {self._alignment}")
         units = np.array([offset // self._alignment for offset in stored.offsets], np.uint32)
@@ -180,7 +180,7 @@ def _streams_text(schedule: ProgramSchedule, offsets: OffsetTable, constants: Co
     words = np.array([word for each in streams.streams for word in each.words], np.uint32)
     return StreamsText(
         summary=f"{schedule.stream_record}: {count_text(len(streams.streams), 'command stream')}",
-        constants=constants.shared(CONSTANTS, streams.constants, UNIT_ALIGNMENT),
+        constants=constants.stored(CONSTANTS, streams.constants, UNIT_ALIGNMENT),
         constant_bytes=streams.constants.nbytes,
         count=len(streams.streams),
         word_lines=c_elements(words),

@@ -1,4 +1,4 @@
-"""Programs and plans to the files that show them."""
+"""The files of a program: its templates, with the values of the program and its plan."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Types:
 
 
 def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]:
-    """The generated C of a model: file name to text. The same plan gives the same text."""
+    """Return the generated C of a model: texts by file name. The same plan gives the same text."""
     names = {
         "model.h.j2": f"{program.prefix}.h",
         "model.c.j2": f"{program.prefix}.c",
@@ -60,7 +60,7 @@ def render_model(program: Program, plan: Plan, source: Source) -> dict[str, str]
 
 
 def render_selftest(member: LibraryModel) -> dict[str, str]:
-    """The check of a model on one input; nothing where it has none."""
+    """Return the check of a model on one input: texts by file name; empty if the model has none."""
     if member.selftest is None:
         return {}
     known = member.selftest.texts(member.program.inputs, member.program.outputs)
@@ -72,7 +72,7 @@ def render_selftest(member: LibraryModel) -> dict[str, str]:
 
 
 def render_arena(owner: str, programs: Sequence[Program]) -> dict[str, str]:
-    """The arena that programs share, by path."""
+    """Return the files of the arenas that programs share: texts by path."""
     known = {
         "name": owner,
         "upper": owner.upper(),
@@ -88,7 +88,7 @@ def render_arena(owner: str, programs: Sequence[Program]) -> dict[str, str]:
 
 
 def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, str]:
-    """The model's C and what joins it with the measurer: which model is deployed, the table of its kernels.
+    """Return the model's C, and the file that names the deployed model and its kernels to the measurer.
 
     The sources are called model.c and weights.c: by these names the linker tells tables from weights.
     """
@@ -98,13 +98,13 @@ def render_firmware(program: Program, plan: Plan, source: Source) -> dict[str, s
 
 
 def render_head_check(program: Program, plan: Plan, source: Source) -> dict[str, str]:
-    """The model's C with its head, and a main() that runs both for the host."""
+    """Return the model's C with its head, and a main() that runs both on this computer."""
     files = render_model(program, plan, source)
     return files | {"head_check.c": _render("head_check.c.j2", program, plan, source)}
 
 
 def render_package(name: str, members: Sequence[LibraryModel]) -> dict[str, str]:
-    """The files around the C of a library folder: build scripts, and an example for each model."""
+    """Return the files beside the C of a library: build scripts, a README, and an example for each model."""
     prefixes = [member.program.prefix for member in members]
     examples = [
         (prefix, "examples/main.c" if len(members) == 1 else f"examples/{prefix}.c") for prefix in prefixes
@@ -144,7 +144,7 @@ def render_readme(
 
 
 def render(template: str, **values: object) -> str:
-    """One template, which may show the version."""
+    """Return a filled template, which may show the version."""
     return fill(template, version=__version__, **values)
 
 

@@ -63,9 +63,9 @@ class TableText:
 
 @dataclass(frozen=True, slots=True)
 class HeadMember:
-    """An array in a head's table: its C type with the bytes of one, and their number.
+    """An array in a head's table: the C type and bytes of an item, and the number of items.
 
-    `most`: the largest number that a loaded blob may have in it; None if any will do.
+    `most`: the largest value that an item of a loaded blob may have; None without a limit.
     """
 
     name: str
@@ -89,7 +89,7 @@ class FeatureStatistics:
 
     @property
     def members(self) -> list[HeadMember]:
-        """The arrays of those that the device sees, in the head's table."""
+        """The arrays in the head's table for the statistics of features that the device sees."""
         count = len(self.means)
         return [
             HeadMember("means", "float", 4, count),
@@ -138,7 +138,7 @@ class TensorText:
     block_rows: int
     lead: int
     shift: int = 0
-    """Bytes from its offsets to its begin: for the scratch of a further core, or some columns of each row."""
+    """Bytes added to its offsets: to the scratch of a further core, or to some columns of each row."""
     state: str = ""
     """The tensor with a state that its memory holds; "" for none."""
 
@@ -150,9 +150,8 @@ class TensorText:
 
 @dataclass(frozen=True, slots=True)
 class ArenaText:
-    """The array in one memory: its bytes, and the attributes of its declaration, with a blank in front.
-
-    `section` is empty in the board's first memory, where the compiler puts it. `alignment`: of its address.
+    """The array in one memory. `alignment`: of its address; `attributes`: of its declaration, each after a
+    blank; `section`: empty for the board's first memory, where the compiler puts the array.
     """
 
     memory: str
@@ -175,9 +174,9 @@ class StageText:
 class OperatorText:
     """An operator's record. `unit`: the number of the compute unit that runs it, 0 for the first.
 
-    `params`: the lines of those that it brings along, as `params_symbol`; none if another record has them.
-    `tensors`: what it brings of those that it touches. `about`: which parts it is for, where it is for some
-    alone. `summary`: the comment of its entry in the table of operators.
+    `params`: the lines that define `params_symbol`; none if another record defines it. `tensors`: records of
+    tensors that this one defines. `about`: the parts of steps that it is for; "" for whole steps. `summary`:
+    the comment of its entry in the table of operators.
     """
 
     name: str
@@ -244,7 +243,7 @@ class StreamsText:
     """The record of joined command streams.
 
     `word_lines`: the words of all; `begin_lines`: the word at which each begins. `regions`: the number and
-    the bytes of the region that each of `arenas` is. `constants`: the array that is region 0.
+    the bytes of the region of each of `arenas`. `constants`: the array of region 0.
     """
 
     summary: str
@@ -268,10 +267,10 @@ class LaneText:
 
 @dataclass(frozen=True, slots=True)
 class InstancesText:
-    """Instances of a program: their number, and the bytes of states of each by memory.
+    """Instances of a program: their number, and the bytes of an instance's states by memory.
 
-    `records` and `ios`: by the C name of a tensor's record, and by that of an input, output or state, the C
-    expression of the bytes from its place in the first instance to that in the selected one.
+    `records`: by the C name of a tensor's record, the bytes, in C, from its place in the first instance to
+    that in the selected one. `ios`: the same by the C name of an input, output or state.
     """
 
     count: int
@@ -287,8 +286,8 @@ class InstancesText:
 
 @dataclass(frozen=True, slots=True)
 class TrainingText:
-    """Target, loss, prediction and optimizer in the C interface; `layers`: by the C name of each other state,
-    its nodes.
+    """C names of target, loss, prediction and optimizer; `layers`: the nodes of each other state, by its C
+    name.
     """
 
     target: str

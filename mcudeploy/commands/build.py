@@ -64,8 +64,8 @@ def build_models(request: BuildRequest, progress: Progress = SILENT) -> Built:
     if not request.bare:
         require_trusted(board)
     several = len(request.paths) > 1
-    each = replace(request, options=replace(options, name=None)) if several else request
-    built = [built_model(path, each, progress) for path in request.paths]
+    for_one = replace(request, options=replace(options, name=None)) if several else request
+    built = [built_model(path, for_one, progress) for path in request.paths]
     name = model_name(options.name, directory.resolve().name) if several else built[0].deployment.prefix
     shares = [
         share_of(it.program, tables_bytes(it.view, it.board))
@@ -130,7 +130,7 @@ def _files(library: Library, request: BuildRequest) -> dict[str, Content]:
 
 
 def _images(firmware: Firmware) -> Iterator[tuple[str, bytes]]:
-    """Yield the suffix and the content of a program's files: ELF, and UF2 where a boot loader takes it."""
+    """Yield the suffix and the content of a program's files: ELF, and UF2 if a boot loader takes it."""
     yield ".elf", firmware.elf.read_bytes()
     flash = firmware.board.flash
     for flasher in firmware.board.flashers:
@@ -139,7 +139,7 @@ def _images(firmware: Firmware) -> Iterator[tuple[str, bytes]]:
 
 
 def _facts(parts: Sequence[LibraryPart]) -> dict[str, Any]:
-    """Return what parts state about a library, and what its report says of those that it does not have."""
+    """Return what the parts of a library add to its report; a part that it lacks adds its `absent`."""
     facts = {
         key: value
         for known in added("parts")
@@ -187,7 +187,7 @@ def init_project(
 
 
 def _member(built: BuiltModel, options: Options) -> LibraryModel:
-    """Return a model of a library."""
+    """Return a built model in the form that the library's templates take."""
     deployment = built.deployment
     layout = layout_text(deployment.plan, deployment.model, options) if deployment.model.replaceable else None
     return LibraryModel(built.program, deployment.plan, deployment.source, built.selftest, layout)
@@ -215,7 +215,7 @@ def _require_names(paths: Sequence[Path], options: Options) -> None:
 
 
 def built_model(path: Path, request: BuildRequest, progress: Progress) -> BuiltModel:
-    """Build one model, verified on the fewest samples that a part of the library wants."""
+    """Build one model, verified on drawn samples: the smallest number that a part of the library asks for."""
     board, options, bare = request.board, request.options, request.bare
     deployment = plan_model(path, board, options, progress)
     if request.arena == "shared":

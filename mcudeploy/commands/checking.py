@@ -53,7 +53,7 @@ def check_model(path: Path, board: Board | None, options: Options, period_ms: fl
     known = known_times(board, options.unit_on(board))
     split = search_plans(model, board, options, known=known)
     plans = {"unsplit": (split.baseline, split.model_of(split.baseline))}
-    if split.search.candidates:  # else the weights alone are too large
+    if split.search.candidates:  # there are none if the weights alone are too large
         searches = {"split": split}
         if model.window is None:
             streaming = replace(options, stream_input=True)

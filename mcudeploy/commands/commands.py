@@ -19,8 +19,8 @@ from mcudeploy.codegen.model_names import model_name
 from mcudeploy.commands.verdicts import fused_verdict, require_full, window_outputs, window_verdict
 from mcudeploy.common.errors import BoardNotFoundError, FitError, UsageError
 from mcudeploy.common.files import path_name, write_file
-from mcudeploy.common.interrupts import through
-from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.common.interrupts import despite_interrupt
+from mcudeploy.common.progress import SILENT, Progress, search_report
 from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import load_costs
 from mcudeploy.costs.tiles import KnownSource, nothing_known
@@ -77,27 +77,28 @@ def plan_model(
     progress.stage(f"planning {path.name}")
     deployment = _planned(path, board, options, progress)
     limit = deployment.planned.limit(options.overhead_limit)
-    chosen = through(lambda: known_within_limit(deployment, limit))
+    chosen = despite_interrupt(lambda: known_within_limit(deployment, limit))
     again = _planned_again(chosen, options, progress)
-    return chosen if again is None else through(lambda: known_within_limit(again, limit))
+    return chosen if again is None else despite_interrupt(lambda: known_within_limit(again, limit))
 
 
 def _planned(path: Path, board: Board, options: Options, progress: Progress) -> Deployment:
     """Return the plan with the least arena, and all other plans found."""
     model_name(options.name, path.stem)  # refused before the search, not after it
     model = read_model(path, options, isa=board.isa)
-    tell_notes(model)
-    tell_reach(board, options)
+    warn_of_notes(model)
+    warn_of_memories(board, options)
     return _of_plans(plans_by_estimates(model, board, options, progress), board, options)
 
 
 def _of_plans(planned: Planned, board: Board, options: Options) -> Deployment:
-    return through(lambda: Deployment.of(planned, planned.choices[0], board, options))
+    return despite_interrupt(lambda: Deployment.of(planned, planned.choices[0], board, options))
 
 
 def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> Deployment | None:
-    """Return smaller plans of a lower limit, and then the chosen one, if smaller ones took longer than
-    estimated; None if there are none.
+    """Return the plans of a search with a lower limit if plans took longer than estimated.
+
+    They are smaller than the chosen plan, which comes last. None if there are none.
     """
     def search(tighter: Options) -> Planned:
         progress.stage(f"searching again, for at most {tighter.overhead_limit:.2f} % by estimates")
@@ -109,7 +110,7 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
 
 
 def _first(samples: list[Sample], steps: int | None) -> list[Sample]:
-    """The first `steps` samples; all without a number. Raises UsageError if there are fewer."""
+    """Return the first `steps` samples, or all if it is None. Raises UsageError if there are fewer."""
     if steps is not None and steps > len(samples):
         have = count_text(len(samples), "run")
         raise UsageError(f"--steps {steps}: the inputs have {have}. Give more, or fewer steps")
@@ -119,7 +120,7 @@ def _first(samples: list[Sample], steps: int | None) -> list[Sample]:
 def _run_within_limit(
     deployment: Deployment, target: Target, samples: list[Sample], options: Options, progress: Progress
 ) -> DeviceRun:
-    """Run the first plan that keeps the limit, after a second search if it is far from one that missed it."""
+    """Run the first plan that keeps the limit. If smaller plans missed it by far, search for others first."""
     limit = deployment.planned.limit(options.overhead_limit)
     device_run = run_within_limit(deployment, target, samples, limit, progress)
     again = _planned_again(device_run.deployment, options, progress)
@@ -139,8 +140,8 @@ def plans_by_estimates(
     searched = not options.states_plan and model.window is None and not options.fresh
     try:
         if searched and known is nothing_known:
-            return find_or_recall(model, board, options, report=telling(progress), progress=progress)
-        return find(model, board, options, report=telling(progress), progress=progress, known=known)
+            return find_or_recall(model, board, options, report=search_report(progress), progress=progress)
+        return find(model, board, options, report=search_report(progress), progress=progress, known=known)
     except FitError as error:
         raise with_ways_out(error, model, board, options, progress) from error
 
@@ -158,15 +159,16 @@ def with_ways_out(
     return FitError(str(error), tuple(proposals))
 
 
-def tell_notes(model: Model) -> None:
+def warn_of_notes(model: Model) -> None:
     """Warn of the assumptions that the front end made about a model."""
     for note in model.graph.notes:
         _note(note)
 
 
-def tell_reach(board: Board, options: Options) -> None:
-    """Warn of limits above the size of a memory, of memories with room that no firmware starts, and if inputs
-    and outputs lie where DMA controllers do not reach, as no other memory has room.
+def warn_of_memories(board: Board, options: Options) -> None:
+    """Warn of limits above a memory's size, and of memories with room that no firmware starts.
+
+    Warn also if inputs and outputs lie out of reach of DMA controllers, since no other memory has room.
     """
     for name, size in options.memory_limits:
         if name in {it.name for it in board.memories} and size > (most := board.memory(name).bytes):
@@ -195,7 +197,7 @@ def save_plan(deployment: Deployment, path: Path) -> None:
 
 
 def save_chart(deployment: Deployment, path: Path) -> None:
-    """Draw the plan, the arena over steps; the file's ending selects SVG or HTML."""
+    """Draw the plan's arena over steps; the file's ending selects SVG or HTML."""
     chart.save(chart.draw(deployment.view, deployment.model.path.name), path)
 
 
@@ -265,7 +267,7 @@ def flash_program(elf: Path, target: Target, dry_run: bool) -> Flashed:
 
 
 def _port_of(target: Target) -> str | None:
-    """The port of the attached board; None if none is found, as a boot loader's drive has no port."""
+    """Return the port of the attached board; None if there is none: a boot loader's drive has no port."""
     with suppress(BoardNotFoundError):
         return find_port(target.board, target.probe)
     return None
@@ -361,7 +363,7 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
 
 
 def _unknown(model: Model, known: KnownSource) -> set[str]:
-    """Return the operators with variants that were never timed."""
+    """Return the names of operators with variants that were never timed."""
     return {tile[0].name for tile in alternatives(model) if known(model.graph)(*tile) is None}
 
 

@@ -29,8 +29,8 @@ Named = str | Board
 
 
 class Reading(TypedDict, total=False):
-    """Options of reading a model. `shapes` and `bind`: by input. `state`: by output, the input of the next
-    run that takes it. `int8_cache`: names of such inputs, or patterns.
+    """Options of reading a model. `shapes` and `bind`: by input. `state`: by output, the input that takes it
+    in the next run. `int8_cache`: names of such inputs, or patterns.
     """
 
     shapes: Mapping[str, tuple[PositiveInt, ...]]
@@ -74,7 +74,7 @@ class Choices(Reading, total=False):
 
 
 def options_of(choices: Choices, own: Collection[str] = ()) -> Options:
-    """The options of a search. `own`: further keywords of the function, for the hint about a misspelt name.
+    """Return the options of a search. `own`: the caller's other keywords, for the hint about a misspelt name.
 
     Raises TypeError for an unknown name, UsageError for a wrong value.
     """
@@ -103,7 +103,7 @@ def _value(spec: OptionSpec, value: Any) -> Any:
 
 
 def checked(name: str, value: Any, kind: Any) -> Any:
-    """The value of an argument, converted to its type. Raises UsageError if it has another."""
+    """Return an argument, converted to the type `kind`. Raises UsageError if that is impossible."""
     try:
         return TypeAdapter(kind).validate_python(value)
     except ValidationError as error:
@@ -112,7 +112,7 @@ def checked(name: str, value: Any, kind: Any) -> Any:
 
 
 def _size(name: str, size: int | str) -> int:
-    """The bytes of a size, which is a number or a text; 0 is allowed."""
+    """Return the bytes of a size, which is a number or a text; 0 is allowed."""
     if not isinstance(size, str):
         return size
     try:
@@ -127,8 +127,9 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 def with_keywords(
     function: _Function, kind: type[Mapping[str, Any]] = Choices, known: Mapping[str, Any] = {}
 ) -> _Function:
-    """Show the names and defaults of its keywords in the function's signature, for `help()`. `kind`: the type
-    of all keywords; `known`: the defaults of those that a search does not have.
+    """Show the names and defaults of a function's keywords in its signature, for `help()`.
+
+    `kind`: the type of all keywords; `known`: defaults of keywords that a search does not have.
     """
     defaults = {spec.keyword: getattr(Options(), spec.field) for spec in OPTIONS} | dict(known)
     signature = inspect.signature(function)
@@ -143,14 +144,14 @@ def with_keywords(
 
 
 def board_of(board: Named) -> Board:
-    """The board of that name. Raises BoardNotFoundError, UsageError for another type."""
+    """Return the board of that name. Raises BoardNotFoundError, and UsageError for another type."""
     if not isinstance(board, Named):
         raise UsageError(f"a board is a name or a mcudeploy.Board, not {type(board).__name__}")
     return load_board(board) if isinstance(board, str) else board
 
 
 def boards_of(boards: Iterable[Named]) -> list[Board]:
-    """The boards of a list. Raises UsageError for an argument that is not a list, and as `board_of`."""
+    """Return the boards of a list. Raises UsageError if it is not a list, and what `board_of` raises."""
     if isinstance(boards, Named) or not isinstance(boards, Iterable):
         name = boards if isinstance(boards, str) else getattr(boards, "name", "stm32f405")
         raise UsageError(f"boards is a list, such as [{name!r}]")

@@ -31,7 +31,7 @@ class Serializable(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class LoadedModel:
-    """A model that can be deployed. `choices`: how it was read; its plans are read the same way."""
+    """A model that can be deployed. `choices`: the options of its reading, which its plans keep."""
 
     path: Path
     model: Model
@@ -100,7 +100,7 @@ def load_for(model: str | Path | bytes | Serializable, isa: Isa, choices: Choice
 
 
 def _file(model: str | Path | bytes | Serializable) -> tuple[Path, TemporaryDirectory[str] | None]:
-    """The file of a model, and the folder that was made for it."""
+    """Return the file of a model, and the temporary folder that was made for it, if one was."""
     if isinstance(model, str | Path):
         return model_file(Path(model)), None
     if not isinstance(model, bytes) and not hasattr(model, "SerializeToString"):

@@ -114,8 +114,8 @@ class BuildResult:
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class PlanResult:
-    """A plan of a model for a board. `report`: the object of `mcudeploy plan --json`. `choices` are the
-    options that the plan is run and built with. `source` keeps the model's file if it is a temporary one.
+    """A plan of a model for a board. `report`: the object of `mcudeploy plan --json`. `choices`: the options
+    with which the plan is run and built. `source`: the temporary folder of the model's file, if it has one.
     """
 
     arena_bytes: int
@@ -179,7 +179,7 @@ class PlanResult:
 
     @contextmanager
     def _stored(self) -> Iterator[Choices]:
-        """The choices with the plan in a file, while the block runs."""
+        """Yield the choices with the plan in a file, which exists until the block ends."""
         with TemporaryDirectory(prefix="mcudeploy-") as folder:
             path = Path(folder, "plan.json")
             self.save(path)

@@ -11,13 +11,13 @@ import numpy as np
 
 from mcudeploy.commands.commands import (
     plans_by_estimates,
-    tell_notes,
-    tell_reach,
+    warn_of_memories,
+    warn_of_notes,
     with_ways_out,
 )
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.errors import FitError, LatencyError, OutputsDifferError
-from mcudeploy.common.progress import SILENT, Progress, telling
+from mcudeploy.common.progress import SILENT, Progress, search_report
 from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import per_instruction
 from mcudeploy.costs.tiles import CallTile, CallTime
@@ -38,7 +38,7 @@ from mcudeploy.toolchain import Firmware
 from mcudeploy.verify.samples import Sample, load_samples
 
 _PREFETCH_SHARE = 2
-"""The timing in advance may use one part in this number of the time limit; the search needs the rest."""
+"""Timing before the search takes at most the time limit divided by this; the search needs the rest."""
 
 
 def tune_model(path: Path, targets: Sequence[Target], options: Options, progress: Progress = SILENT) -> Tuned:
@@ -47,15 +47,15 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
     The search begins with the result of `plan`. `targets` are one or more devices of one board; they share
     the measuring. Plans run as a whole, the least arena first, until one keeps the limit; the unsplit plan
     always does. If a device fails, the others take over its work; the last one's error is raised.
-    Raises LatencyError if a stored plan that is not searched on from misses the limit.
+    Raises LatencyError if a stored plan misses the limit, since no other plan is searched for.
     Raises OutputsDifferError if a plan's outputs differ from those of the unsplit plan in any bit.
     """
     fleet = Fleet(targets)
     for target in targets:
         require_port(target)
     model = read_model(path, options, isa=fleet.first.board.isa)
-    tell_notes(model)
-    tell_reach(fleet.first.board, options)
+    warn_of_notes(model)
+    warn_of_memories(fleet.first.board, options)
     planned = _search(model, fleet, options, progress)
     chosen = _choose(planned, fleet, options, progress)
 
@@ -72,10 +72,10 @@ def tune_model(path: Path, targets: Sequence[Target], options: Options, progress
 
 
 def _iterated(tuned: Tuned, target: Target, options: Options, progress: Progress) -> Tuned:
-    """Return the better of the chosen plan and the iterations with the device in the loop.
+    """Return the chosen plan, or one of its iterations with the device in the loop if that is faster.
 
-    Iterations exist if blocks leave a memory and come back, and one core runs the plan without loads.
-    The least latency including stalls wins.
+    Iterations exist if blocks leave a memory and come back, and one core runs the plan without loads. Latency
+    includes stalls.
     """
     plan = tuned.deployment.plan
     if target.board.is_host or plan.lanes or plan.layout.constants or not between_memories(plan):
@@ -110,22 +110,22 @@ def _search(
     """
     board, emulated = fleet.first.board, fleet.first.emulated
     require_no_unit(board, "tune", "use `mcudeploy run`")
-    begun: Planned | None = None
+    estimated: Planned | None = None
     start = None
     if options.split and not options.states_plan:
-        begun = plans_by_estimates(model, board, options, progress, choose_rows=choose_rows)
-        if begun.interrupted:
-            return begun
-        start = begun.choices[0]
+        estimated = plans_by_estimates(model, board, options, progress, choose_rows=choose_rows)
+        if estimated.interrupted:
+            return estimated
+        start = estimated.choices[0]
         model = model.same_rows(start.graph)
-        options = replace(options, max_overhead=begun.limit(options.overhead_limit))
+        options = replace(options, max_overhead=estimated.limit(options.overhead_limit))
     unit = options.unit_on(board) if emulated else "instructions"
     paces = per_instruction(board, unit)
     progress.stage(f"building the measurer for {board.name}")
     with measured_tiles(fleet) as measured:
 
         def convert(ticks: float) -> float:
-            # instructions repeat exactly, an emulator's ticks by one or two; and the tape's part is in them
+            # Instructions repeat exactly, ticks of an emulator to one or two. Both include the tape's work.
             return board.instructions(round(ticks)) if emulated else ticks
 
         def tiles(graph: Graph, wanted: Iterable[CallTile]) -> CallTime:
@@ -140,20 +140,20 @@ def _search(
         progress.stage(
             f"timing tiles on {board.name}" + (f", {len(fleet)} of them" if len(fleet) > 1 else "")
         )
-        report = telling(progress, counted)
+        report = search_report(progress, counted)
         try:
             planned = find_plans(model, board, options, tiles, start=start, report=report, progress=progress)
         except FitError as error:
             raise with_ways_out(error, model, board, options, progress) from error
     planned = replace(planned, search=counted(planned.search))
-    return planned if begun is None else planned.with_rows_of(begun)
+    return planned if estimated is None else planned.with_rows_of(estimated)
 
 
 def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress) -> Tuned:
-    """Return the first plan that keeps the limit as measured; each device runs one plan at a time.
+    """Return the first plan whose measured latency keeps the limit; each device runs one plan at a time.
 
-    A plan predicted to take as long as one that missed the limit is skipped. If the unsplit plan does not fit
-    the board, nothing is compared with it, and the first plan is taken.
+    A plan whose prediction is at least that of a plan that missed the limit is skipped. If the unsplit plan
+    does not fit the board, there is nothing to compare with, and the first plan is chosen.
     """
 
     def deployed(plan: Plan) -> Deployment:
@@ -167,11 +167,11 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
     batch, waiting = [deployed(plan) for plan in waiting[:first]], waiting[first:]
     observed = _run_all([*bases, *batch], fleet, samples, progress)
     unsplit = observed.pop(0) if bases else None
-    tried, missed, limit = 0, math.inf, planned.limit(options.overhead_limit)
+    tried, missed_ticks, limit = 0, math.inf, planned.limit(options.overhead_limit)
     while batch:
         for deployment, observation in zip(batch, observed, strict=True):
             ticks = deployment.plan.estimate.latency_ticks
-            if ticks >= missed:
+            if ticks >= missed_ticks:
                 continue
             tried += 1
             if unsplit is None:
@@ -180,8 +180,8 @@ def _choose(planned: Planned, fleet: Fleet, options: Options, progress: Progress
             overhead = deployment.overhead(observation.measurement, unsplit.measurement)
             if _keeps(overhead, limit):
                 return Tuned(deployment, observation, unsplit, tried)
-            missed = ticks or missed
-        waiting = [plan for plan in waiting if plan.estimate.latency_ticks < missed]
+            missed_ticks = ticks or missed_ticks
+        waiting = [plan for plan in waiting if plan.estimate.latency_ticks < missed_ticks]
         batch = [deployed(plan) for plan in waiting[: len(fleet)]]
         waiting = waiting[len(fleet) :]
         observed = _run_all(batch, fleet, samples, progress)

@@ -1,9 +1,9 @@
 """Verdicts on programs that take new rows of a window, and on those with fused chains.
 
 The tensors between the stages of a chain do not exist, so a rounding tie there cannot be told from an error.
-The program of the whole window, or of the unsplit plan, is judged operator by operator, as any other. The
-outputs of the program by rows, or with fused chains, must equal its outputs bit for bit: by rows in every run
-after which the window is full.
+So another program is judged operator by operator: that of the whole window, or of the unsplit plan. The
+outputs of the program by rows, or with fused chains, must equal its outputs bit for bit. By rows this holds
+for every run after which the window is full.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def require_full(graph: Graph, samples: Sequence[Sample]) -> None:
 
 
 def windows_of(window: MovingWindow, samples: Sequence[Sample]) -> list[Sample]:
-    """Return the window after each run that ends with a full one; a sample has the new rows of a run."""
+    """Return the window's content after each run that leaves it full. `samples`: new rows of each run."""
     (io,) = window.graph.inputs
     tensor = window.graph.tensors[io.tensor]
     along = window_axis(io, tensor)
@@ -78,7 +78,7 @@ def window_verdict(
 
 
 def window_outputs(outputs: Sequence[Outputs], run: Graph, window: Graph) -> list[Outputs]:
-    """Return outputs of the program by rows under the names of the window's tensors."""
+    """Return outputs of the program `run`, which computes rows, by the names of the tensors of `window`."""
     names = [
         (of_window.tensor, of_run.tensor)
         for of_window, of_run in zip(window.outputs, run.own_outputs(), strict=True)
@@ -87,7 +87,7 @@ def window_outputs(outputs: Sequence[Outputs], run: Graph, window: Graph) -> lis
 
 
 def _runs(deployment: Deployment, host: Target, samples: Sequence[Sample]) -> list[Outputs]:
-    """The outputs of the program by rows, each run continuing from the previous one."""
+    """Return the outputs of the program by rows, in which each run continues from the previous one."""
     graph, storage = deployment.plan.graph, deployment.storage
     states = {state.tensor for state in graph.states}
     results: list[Outputs] = []

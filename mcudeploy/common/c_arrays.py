@@ -47,7 +47,7 @@ _LEAST, _MOST_ARRAYS = 32, 1000
 
 @dataclass(frozen=True, slots=True)
 class _Array:
-    """An array and its bytes, up to the first wrong element. `wrong`: that element, and why it is."""
+    """An array and its bytes, up to the first wrong element. `wrong`: the fault of that; "" if none is."""
 
     name: str
     content: bytes
@@ -132,12 +132,12 @@ def _text_of(path: Path) -> str | None:
 
 
 def _without_comment(match: re.Match[str]) -> str:
-    """The lines of a comment, empty; strings and characters as they are."""
+    """Return a comment's line breaks alone; strings and characters as they are."""
     return match[0] if match[0][0] in "\"'" else " " + "\n" * match[0].count("\n")
 
 
 def _without_dead_lines(plain: str) -> str:
-    """The text in which the lines between #if 0 and #endif, and those after the #else of #if 1, are empty."""
+    """Return a text with empty lines for those that #if 0 or the #else of #if 1 exclude."""
     conditions: list[str] = []
     lines = plain.split("\n")
     for number, line in enumerate(lines):
@@ -182,7 +182,7 @@ def _array(match: re.Match[str], plain: str) -> _Array | None:
 
 
 def _read(elements: Sequence[str]) -> tuple[bytes, int]:
-    """The bytes of the elements before the first that is wrong, and their number."""
+    """Return the bytes of the elements before the first wrong one, and the number of these elements."""
     content = bytearray()
     for number, element in enumerate(elements):
         try:
@@ -200,7 +200,7 @@ def _elements(body: str) -> list[str]:
 
 @lru_cache(maxsize=4096)
 def _bytes_of(element: str) -> bytes:
-    """The byte of a number in C, which is negative in a signed array, or of a character; those of a string.
+    """Return the byte of a number from -128 to 255 or of a character in C, or the bytes of strings.
 
     Raises ValueError for another text.
     """
@@ -230,7 +230,7 @@ def _unescaped(text: str) -> bytes:
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """The character that an escape stands for; one above 255 for a larger number."""
+    """Return the character that an escape means; one above 255 for a number that is too large."""
     if match[3]:
         return _ESCAPED.get(match[3], match[3])
     return chr(min(int(match[1], 16) if match[1] else int(match[2], 8), 256))

@@ -92,7 +92,7 @@ if COMPILED:
 
     @compiled
     def ascending(values: Ints | Floats) -> Ints:
-        """Return the places of values in ascending order, and equal ones in their own order."""
+        """Return the indices of values in ascending order of the values; a stable sort."""
         return np.argsort(values, kind="mergesort")
 
     @compiled

@@ -16,7 +16,7 @@ UNITS_PER_SECOND = 1_000_000
 """A unit is about a microsecond of an ordinary PC. Each search prices its steps in units."""
 
 ROUND_ENDS_S = (1.0, 5.0, 10.0, 20.0, 60.0, 180.0, 540.0)
-"""Seconds of effort after which rounds end; later ones take three times the effort of all before."""
+"""Seconds of effort after which rounds end; each later round ends after three times the seconds."""
 
 _CLOCK_UNITS = 10_000
 """Units of work between two readings of the clock, which can take longer than a step of a search."""
@@ -30,7 +30,7 @@ Normally the count of units stops planning long before.
 
 
 class Effort:
-    """A budget of work units. Units spent by a part are also spent by the whole."""
+    """A budget of work units. Units that a part spends count in the whole, too."""
 
     __slots__ = ("_clock_due", "_clock_end", "_units", "_whole", "spent")
 
@@ -62,10 +62,10 @@ class Effort:
             self._whole.spend(units)
 
     def rounds(self, seconds: float, until: float = inf) -> Iterator[Effort]:
-        """Yield the effort of each round that ends within `seconds`, which include the effort spent already.
+        """Yield the effort of each round that ends within `seconds`; effort that is spent already counts.
 
-        If no round fits, one takes all seconds. The first rounds of a longer time are the same. A round that
-        would end after `until` ends there, and is the last.
+        If no round fits, one takes all seconds. More seconds add rounds and leave the earlier ones as they
+        are. A round that would end after `until` ends there, and is the last.
         """
         spent, first, last = self.spent, ROUND_ENDS_S[0], ROUND_ENDS_S[-1]
         longer = takewhile(lambda end: end <= seconds, (last * 3**power for power in count(1)))
@@ -102,7 +102,7 @@ class Effort:
         return Effort(min(seconds * UNITS_PER_SECOND, self.left), self._clock_end, self)
 
     def again(self) -> Effort:
-        """Return a separate limit of as many units as this effort began with; it does not count them."""
+        """Return a separate effort of as many units as this one began with; it does not spend them here."""
         return Effort(self._units, self._clock_end)
 
     def part(self, share: float) -> Effort:

@@ -36,7 +36,7 @@ def content_of(path: Path) -> bytes:
 def module_of(path: Path, content: bytes) -> ModuleType:
     """Run a Python file and return its module, which can be imported by its name from now on.
 
-    Raises UsageError for whatever ends the file early.
+    Raises UsageError for any exception of the file, and if it exits.
     """
     module = ModuleType(f"mcudeploy_extension_{hashlib.sha256(bytes(path) + content).hexdigest()[:16]}")
     module.__file__ = str(path)

@@ -33,8 +33,8 @@ if CLOSED_TERMINAL is not None:
 _AGAIN_S = 0.02
 """Seconds until the handler looks again."""
 
-_TOLD_AFTER = 50
-"""The number of looks before a message: the first compilation takes long."""
+_LOOKS_BEFORE_MESSAGE = 50
+"""The number of looks until a message says what is waited for: the first compilation takes long."""
 
 _FOREIGN = {"numba", "llvmlite", "importlib", "_frozen_importlib", "_frozen_importlib_external"}
 """Packages through whose frames no exception may pass."""
@@ -50,8 +50,8 @@ class Terminated(SystemExit):
 class _Interrupts:
     """State of signal handling.
 
-    `exit_code`: the exit code to end with, as soon as possible. `begun`, and not `closing`: some work
-    must end in order.
+    `exit_code`: that of a signal that came; 0 if none did. `begun`: there is work that must end in order.
+    `closing`: the result is being printed.
     """
 
     exit_code = 0
@@ -72,7 +72,7 @@ class _Interrupts:
             raise KeyboardInterrupt if self.exit_code == INTERRUPTED else Terminated(self.exit_code)
         set_alarm(_AGAIN_S)
         self.looks += 1
-        if self.looks == _TOLD_AFTER:
+        if self.looks == _LOOKS_BEFORE_MESSAGE:
             message = f"{WORDS[self.exit_code]}: waiting for the compiler; Ctrl-C again ends at once\n"
             _say(2, message)
 
@@ -89,7 +89,7 @@ _STATE = _Interrupts()
 
 
 def listen() -> None:
-    """Replace Python's signal handlers, unless the parent process has the signals ignored."""
+    """Replace Python's signal handlers, except for signals that the parent process has made us ignore."""
     usual = (signal.default_int_handler, signal.SIG_DFL)
     for number in _CODES:
         if signal.getsignal(number) in usual:
@@ -115,8 +115,8 @@ def signalled() -> int:
     return _STATE.exit_code
 
 
-def through(finish: Callable[[], _T]) -> _T:
-    """Return the result of `finish`, also after Ctrl-C: the result of a search is not lost at the end."""
+def despite_interrupt(finish: Callable[[], _T]) -> _T:
+    """Return the result of `finish`; Ctrl-C runs it again, so that the result of a search is not lost."""
     try:
         return finish()
     except KeyboardInterrupt:
@@ -129,7 +129,7 @@ def close() -> None:
 
 
 def _foreign(frame: FrameType | None) -> bool:
-    """Whether an exception in a frame would not reach our code unchanged."""
+    """Whether code that swallows or changes exceptions lies between a frame and ours."""
     while frame is not None:
         module = str(frame.f_globals.get("__name__", ""))
         if module.partition(".")[0] in _FOREIGN or module in _SWALLOWING:

@@ -37,7 +37,7 @@ def read_json(path: Path, kind: type[_Content], what: str) -> _Content:
 
 
 def _deepest(error: ValidationError) -> ErrorDetails:
-    """Return the first fault; of a value that may be of several kinds, that of the kind which fits best."""
+    """Return the first fault; of a value that may be of several kinds, the fault that lies deepest."""
     first, *others = error.errors()
     *where, kind = first["loc"] or ("",)
     if not str(kind).startswith(_KINDS):

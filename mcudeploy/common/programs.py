@@ -79,7 +79,7 @@ def start(
     group: ProcessGroup | None = None,
     **pipes: Any,
 ) -> subprocess.Popen[bytes]:
-    """Start a program in one of our folders. Raises OSError if it cannot be started.
+    """Start a program in a folder that is not the user's. Raises OSError if it cannot be started.
 
     `environment`: by default this process's. `group`: the program ends with it. `pipes`: keywords of Popen.
     """

@@ -53,10 +53,10 @@ class SilentProgress:
 SILENT: Progress = SilentProgress()
 
 
-def telling(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
-    """Return a callback that shows a search on a progress display: a line for each gain, kept up to date.
+def search_report(progress: Progress, counted: Callable[[Search], Search] = lambda search: search) -> Report:
+    """Return a report that shows a search as stages: a line for each gain, kept up to date.
 
-    `counted` adds the figures of the source of tile times.
+    `counted` adds the numbers of timed and of known tiles.
     """
     shown: int | None = None
 

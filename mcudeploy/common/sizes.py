@@ -1,4 +1,4 @@
-"""Values as people write them: sizes in bytes, limits, shapes, ranges."""
+"""Values of options, from text: sizes in bytes, limits, shapes, ranges."""
 
 from __future__ import annotations
 

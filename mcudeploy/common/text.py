@@ -36,7 +36,7 @@ def first_line(error: Exception) -> str:
 
 
 def described(error: Exception) -> str:
-    """Return the first line of an error's message after its class, which a ValueError does without."""
+    """Return an error's class and the first line of its message; of a ValueError the line alone."""
     return first_line(error) if type(error) is ValueError else f"{type(error).__name__}: {first_line(error)}"
 
 
@@ -56,7 +56,7 @@ _SHORT_NAME = 28
 
 
 def short_name(names: Sequence[str]) -> str:
-    """Return the first of a file's names for a table, its last characters, and how many names follow."""
+    """Return a text of nodes for a table: the end of the first name, and the number of other names."""
     if not names:
         return ""
     name = names[0].rpartition(";")[2]  # TensorFlow's converter joins the names of operators that it fuses

@@ -14,7 +14,7 @@ _MOST_BYTES = 2**26
 
 @dataclass(frozen=True, slots=True)
 class TrustList:
-    """The list of trusted things of one kind, such as "boards", in the user's configuration."""
+    """The list of trusted boards or extensions in the user's configuration. `kind`: "boards", for example."""
 
     kind: str
 

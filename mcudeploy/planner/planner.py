@@ -16,7 +16,7 @@ from mcudeploy.checker.judge import check as check_plan
 from mcudeploy.common.effort import ROUND_ENDS_S, Effort
 from mcudeploy.common.errors import ConfigError, FitError, UsageError
 from mcudeploy.common.fast import note_lacking
-from mcudeploy.common.interrupts import through
+from mcudeploy.common.interrupts import despite_interrupt
 from mcudeploy.common.progress import SILENT, Progress, Report, no_report
 from mcudeploy.common.text import count_text
 from mcudeploy.costs.estimate import TimeUnit, board_costs, estimated
@@ -174,7 +174,7 @@ def find_plans(
     planned = _changed(planned, _on_cores)
     if tiles is None and options.load_constants != "never" and (options.plan_file is None or options.resume):
         planned = _loading(planned, board, options)
-    planned = through(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
+    planned = despite_interrupt(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
     return replace(planned, candidates=_tried(planned.candidates, options.time_limit))
 
 
@@ -210,7 +210,7 @@ def find_or_recall(
             planned.candidates, planned.baseline, planned.search, planned.points, planned.costs_of,
             planned.cut_bounds,
         )  # fmt: skip
-        through(lambda: cache.store(stored, model))
+        despite_interrupt(lambda: cache.store(stored, model))
     return planned
 
 

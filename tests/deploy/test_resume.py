@@ -132,7 +132,7 @@ def test_a_gain_is_a_stage_and_newer_figures_an_update() -> None:
 
         def searched(self, seconds: float, arena_bytes: int, candidates: int) -> None: ...
 
-    told = api.telling(Told(), lambda search: replace(search, measured=3, cache_hits=4))
+    told = api.search_report(Told(), lambda search: replace(search, measured=3, cache_hits=4))
     for count, arena, overhead in ((1, 900, 0.7), (9, 900, 0.5), (10, 800, 0.5)):
         told(Search(1.0, count), arena, overhead)
     assert [kind for kind, _ in seen] == ["stage", "update", "stage"]

@@ -24,7 +24,7 @@ def kernel32() -> Any:
 
 
 def windows_error() -> OSError:
-    """Return the last error of a call."""
+    """Return the error of the last call of kernel32."""
     import ctypes  # noqa: PLC0415
 
     return ctypes.WinError(ctypes.get_last_error())  # type: ignore[attr-defined,no-any-return,unused-ignore]

@@ -86,7 +86,7 @@ class _Job:
             raise windows_error()
 
     def add(self, process: Any) -> None:
-        """Add a process; one that has ended already is none."""
+        """Add a process. Raises OSError if that fails, unless the process has ended already."""
         if not self._kernel.AssignProcessToJobObject(self._handle, int(process._handle)):
             error = windows_error()
             if process.poll() is None:

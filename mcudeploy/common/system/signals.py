@@ -16,8 +16,8 @@ CLOSED_TERMINAL = _signal("SIGHUP", "SIGBREAK")
 
 
 ALARM = _signal("SIGALRM") or signal.SIGABRT
-"""The signal of `set_alarm`. Windows has no SIGALRM. SIGABRT otherwise comes from `abort` only, which ends
-the process whatever a handler does.
+"""The signal of `set_alarm`: SIGABRT on Windows, which has no SIGALRM. Only `abort` raises SIGABRT otherwise,
+and it ends the process whatever a handler does.
 """
 
 

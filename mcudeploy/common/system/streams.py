@@ -96,7 +96,7 @@ class _ThreadedPipes:
         except Empty:
             return None
         if isinstance(content, OSError) or not content:
-            self._received.put(content)  # each later call tells the same
+            self._received.put(content)  # for each later call, too
         if isinstance(content, OSError):
             raise content
         return content

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mcudeploy.commands.commands import run_model, tell_notes
+from mcudeploy.commands.commands import run_model, warn_of_notes
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.files import work_folder
 from mcudeploy.common.progress import SILENT, Progress
@@ -100,7 +100,7 @@ def evaluate_model(
         _by_reference("reference", model, task, replace(data, on_real=tally.add), progress),
     ]
     if float_model is not None:
-        tell_notes(float_model)
+        warn_of_notes(float_model)
         results.append(_by_reference("float", float_model, task, data, progress))
     layers = _lossy_layers(model, request, data, results)
     facts = tally.facts()

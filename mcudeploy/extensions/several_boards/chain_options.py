@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import rich_click as click
 from click import get_current_context
 
-from mcudeploy.cli.devices import is_reached, patient, reached, trusted
+from mcudeploy.cli.devices import applies, checked_target, trusted, with_patience
 from mcudeploy.cli.options import Command, is_typed
 from mcudeploy.cli.output import deprecated
 from mcudeploy.common.errors import UsageError
@@ -103,7 +103,7 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
     known = [name.strip() for name in names.split(",")]
     if not 2 <= len(known) <= _MOST_CHAINED or not all(known):
         raise UsageError(f"--chain names 2 to {_MOST_CHAINED} boards, separated by commas")
-    boards = [patient(load_board(name)) for name in known]
+    boards = [with_patience(load_board(name)) for name in known]
     for board in boards:
         trusted(get_current_context(), board)
         if not board.has_ports:
@@ -111,16 +111,15 @@ def _chained(names: str, ports: str | None, flasher: str | None, emulate: bool) 
     real = [board for board in boards if not (emulate or board.is_host or board.emulated_only)]
     if not real:
         if ports is not None:
-            is_reached(boards[0], emulate, "port")
+            applies("port", boards[0], emulate)
         return tuple(Target(board, None, emulate) for board in boards)
     if len(real) < len(boards):
         raise UsageError(f"{real[0].name} is real and cannot be wired to emulated boards: add --emulate")
     port_names = [port.strip() for port in ports.split(",")] if ports else []
     if not all(port_names) or len(port_names) != len(boards) or len(set(port_names)) < len(port_names):
         raise UsageError(f"{len(boards)} real boards need --port with as many ports, or --emulate")
-    return tuple(
-        reached(board, False, port, None, flasher) for board, port in zip(boards, port_names, strict=True)
-    )
+    pairs = zip(boards, port_names, strict=True)
+    return tuple(checked_target(board, False, port, None, flasher) for board, port in pairs)
 
 
 OPTIONS = {"run": (chain_options,)}
