@@ -18,12 +18,10 @@ _PREFIX = "MCUDEPLOY_"
 _BUDGETS = "gate"
 """The key of the tables that `gate` reads."""
 _NOT_OPTIONS = frozenset({"MCUDEPLOY_CACHE_DIR"})
-_LISTS = frozenset(
-    (
-        *("input", "expected", "assign", "memory", "shape", "bind", "state"),
-        *("int8-cache", "replaceable", "extension"),
-    )
-)
+_LISTS = {
+    *("input", "expected", "assign", "memory", "shape", "bind", "state"),
+    *("int8-cache", "replaceable", "extension"),
+}
 _NO_SETTINGS = {
     *("capacity", "chart", "data", "dry-run", "explain", "for", "force", "help-all", "keep-float"),
     *("classes", "float", "labels", "library-only", "like", "link", "link-latency", "mode", "new"),
@@ -129,8 +127,5 @@ def _valid(key: str, value: object, option: click.Option) -> object:
 def _unknown(key: str, options: _Settings) -> str:
     known = sorted(options)
     near = difflib.get_close_matches(key, known, n=1)
-    return (
-        f"no such option; did you mean {near[0]!r}?"
-        if near
-        else f"no such option; there are {', '.join(known)}"
-    )
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}"
+    return f"no such option; {hint}"

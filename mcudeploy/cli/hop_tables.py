@@ -16,14 +16,10 @@ def hop_facts(report: Values) -> list[tuple[str, str]]:
     if not window:
         return []
     size = f"{count_text(window['rows'], 'row')}, {window['hop']} of them new in each run"
-    share = (
-        f"{report['macs'] / window['macs']:.1%} of the {window['macs']:,} of a window"
-        if window["macs"]
-        else ""
-    )
+    share = f"{report['macs'] / (window['macs'] or 1):.1%} of the {window['macs']:,} of a window"
     facts = [
         ("window", f"{size}; full after {count_text(window['runs_to_fill'], 'run')}"),
-        ("MACs of a run", f"{report['macs']:,}, {share}" if share else ""),
+        ("MACs of a run", f"{report['macs']:,}, {share}" if window["macs"] else ""),
     ]
     if window["whole"]:
         whole = window["whole"]

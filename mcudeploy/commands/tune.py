@@ -27,7 +27,7 @@ from mcudeploy.device.target import Target, require_port
 from mcudeploy.execution.deployment import Deployment
 from mcudeploy.execution.iterating import Loop, between_memories, iterations, with_times
 from mcudeploy.execution.results import Tuned
-from mcudeploy.execution.running import Observation, Place, keep, observe, retimed
+from mcudeploy.execution.running import Observation, Place, observe, retimed, store_measurement
 from mcudeploy.execution.unit_model import require_no_unit
 from mcudeploy.ir.graph import Graph
 from mcudeploy.ir.plan import Plan, Search
@@ -219,7 +219,7 @@ def _run_all(
     observed = fleet.each([job(*each) for each in zip(batch, firmwares, strict=True)])
     for number, (deployment, firmware) in enumerate(zip(batch, firmwares, strict=True)):
         observed[number] = retimed(observed[number], deployment, Place(target, firmware), samples[0])
-        keep(deployment, firmware, observed[number])
+        store_measurement(deployment, firmware, observed[number])
     return observed
 
 

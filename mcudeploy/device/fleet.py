@@ -31,7 +31,7 @@ LOST = (ProtocolError, PortError, FlashError, BoardNotFoundError)
 """Errors after which a board counts as gone; all others concern the work."""
 
 
-class Alive:
+class WorkingBoards:
     """The boards that still work, by number."""
 
     def __init__(self, count: int) -> None:
@@ -54,11 +54,11 @@ class Alive:
                 _LOG.warning("warning: a board is out, %s left: %s", left, error)
 
 
-class Dealt(Generic[_T]):
+class WorkShares(Generic[_T]):
     """Pieces of work, dealt out to boards.
 
-    Each board takes its own share in order. Afterwards it takes, from the end, pieces of boards that are
-    away: gone, or in use by another run. So the board of a piece depends on the number of boards, not on
+    Each board takes the pieces of its share in order. Then it takes pieces, the last one first, of boards that
+    are away: gone, or in use by another run. So the board of a piece depends on the number of boards, not on
     their speed.
     """
 
@@ -79,16 +79,16 @@ class Dealt(Generic[_T]):
             self._away.add(number)
 
     def take(self, number: int) -> _T | None:
-        """Return the next piece for a board; None if others work on all that is left, or own it."""
+        """Return the next piece for a board; None if boards that are not away have all that is left."""
         with self._lock:
             self._away.discard(number)
             if self._shares[number]:
                 return self._shares[number].popleft()
-            longest = max(self._away, key=lambda other: len(self._shares[other]), default=None)
-            return self._shares[longest].pop() if longest is not None and self._shares[longest] else None
+            richest = max(self._away, key=lambda other: len(self._shares[other]), default=None)
+            return self._shares[richest].pop() if richest is not None and self._shares[richest] else None
 
     def put_back(self, number: int, piece: _T) -> None:
-        """Return an unfinished piece; it comes last."""
+        """Put an unfinished piece at the end of a board's share."""
         with self._lock:
             self._shares[number].append(piece)
 
@@ -103,7 +103,7 @@ class Fleet:
 
     def __init__(self, targets: Sequence[Target]) -> None:
         self.targets = tuple(targets)
-        self.alive = Alive(len(targets))
+        self.working = WorkingBoards(len(targets))
 
     def __len__(self) -> int:
         return len(self.targets)
@@ -111,22 +111,22 @@ class Fleet:
     @property
     def first(self) -> Target:
         """Return a board that still works."""
-        return self.targets[self.alive.numbers()[0]]
+        return self.targets[self.working.numbers()[0]]
 
     def on_one(self, do: Callable[[Target], _T]) -> _T:
         """Return the result of `do` on one board; if the board fails, run it on another."""
         while True:
-            number = self.alive.numbers()[0]
+            number = self.working.numbers()[0]
             try:
                 return do(self.targets[number])
             except LOST as error:
-                self.alive.lose(number, error)
+                self.working.lose(number, error)
 
     def each(self, jobs: Sequence[Job[_T]]) -> list[_T]:
         """Return the results of the jobs, one per board at a time; an error of a job ends all of them."""
-        running = _Running(self, jobs)
-        numbers = self.alive.numbers()
-        # devices end before the threads are joined: nobody waits for a run without use
+        running = _RunningJobs(self, jobs)
+        numbers = self.working.numbers()
+        # After an error the devices are closed before the threads are joined, so that no thread goes on.
         with ThreadPoolExecutor(len(numbers)) as pool:
             try:
                 workers = [pool.submit(running.work, number) for number in numbers]
@@ -147,30 +147,30 @@ class Job(Generic[_T]):
     use: Callable[[Device, Target], _T]
 
 
-class _Running(Generic[_T]):
-    """Jobs under way; `results` by their number."""
+class _RunningJobs(Generic[_T]):
+    """Jobs under way. `results`: by the number of the job."""
 
     def __init__(self, fleet: Fleet, jobs: Sequence[Job[_T]]) -> None:
         self.results: dict[int, _T] = {}
         self._fleet, self._jobs = fleet, jobs
-        self._dealt = Dealt(range(len(jobs)), fleet.alive.numbers())
+        self._shares = WorkShares(range(len(jobs)), fleet.working.numbers())
         self._stop, self._lock = Event(), Lock()
         self._devices: set[Device] = set()
 
     def work(self, number: int) -> None:
         """Run a board's part of the jobs."""
-        while not (self._dealt.over or self._stop.is_set()):
-            index = self._dealt.take(number)
+        while not (self._shares.over or self._stop.is_set()):
+            index = self._shares.take(number)
             if index is None:
                 self._stop.wait(POLL_S)  # a busy board may still fail
                 continue
             try:
                 self._do(index, self._fleet.targets[number])
             except LOST as error:
-                self._dealt.put_back(number, index)
-                self._dealt.away(number)
+                self._shares.put_back(number, index)
+                self._shares.away(number)
                 if not self._stop.is_set():
-                    self._fleet.alive.lose(number, error)
+                    self._fleet.working.lose(number, error)
                 return
 
     def _do(self, index: int, target: Target) -> None:
@@ -181,7 +181,7 @@ class _Running(Generic[_T]):
                     self._devices.add(device)
                 if not self._stop.is_set():
                     self.results[index] = job.use(device, target)
-                    self._dealt.done()
+                    self._shares.done()
             finally:
                 with self._lock:
                     self._devices.discard(device)

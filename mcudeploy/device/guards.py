@@ -28,13 +28,14 @@ def arm(device: Device, program: Program) -> None:
 
 def require_intact(device: Device, program: Program, stack: StackReport) -> None:
     """Raise DeployError that names every overwritten guard, and its first changed byte."""
-    dead = []
+    overwritten = []
     for number, arena in enumerate(program.arenas):
         data = device.read(number, arena.size_bytes, len(GUARD))
         if data != GUARD:
             first = next(at for at, (one, other) in enumerate(zip(data, GUARD, strict=True)) if one != other)
-            dead.append(f"the guard after the arena in {arena.memory}, from its byte {first} on")
+            overwritten.append(f"the guard after the arena in {arena.memory}, from its byte {first} on")
     if stack.used_bytes >= min(stack.size_bytes, _PAINTED_BYTES):
-        dead.append(f"the end of the stack, {stack.used_bytes:,} B below its top")
-    if dead:
-        raise DeployError(f"the run has overwritten {' and '.join(dead)}: this is a defect of mcudeploy")
+        overwritten.append(f"the end of the stack, {stack.used_bytes:,} B below its top")
+    if overwritten:
+        changed = " and ".join(overwritten)
+        raise DeployError(f"the run has overwritten {changed}: this is a defect of mcudeploy")

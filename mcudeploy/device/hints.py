@@ -6,12 +6,12 @@ from mcudeploy.boards.catalogue import list_boards
 
 
 def flash_hint(board: str) -> str:
-    """Return how to get the measurer onto a board of this name; "" if the name is unknown."""
+    """Return how to write the measurer to the board of this name, which is "" if it is unknown."""
     return f'Write it with "mcudeploy flash{_option(board)}".'
 
 
 def silence_hint(board: str) -> str:
-    """Return causes of a silent board and checks; for a board of the user, the facts to check."""
+    """Return what may silence a board, and what to check; for a board of the user also its facts."""
     command = f'Run "mcudeploy doctor{_option(board)}".'
     if board and not _is_shipped(board):
         return (

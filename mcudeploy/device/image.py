@@ -56,16 +56,16 @@ def digest_of(board: Board, kernels: Sequence[str], *facts: str) -> str:
 
 @contextmanager
 def measured_tiles(fleet: Fleet) -> Iterator[MeasuredTiles]:
-    """Yield tile times of devices of one board, which share the work, and of the database.
+    """Yield tile times, from the database or from the fleet's devices, which share the work.
 
-    A real board goes to other runs that wait for it, now and then, and comes back.
+    From time to time a real board is lent to another run that waits for it.
     """
     board, bench = fleet.first.board, build_bench(fleet.first)
     with ExitStack() as stack:
         timers = [stack.enter_context(closing(BoardTimer(target, bench))) for target in fleet.targets]
         database = stack.enter_context(Database())
         stack.enter_context(_giving_way(timers))
-        tiles = MeasuredTiles((board.name, kernels_digest(fleet.first)), database, timers, fleet.alive)
+        tiles = MeasuredTiles((board.name, kernels_digest(fleet.first)), database, timers, fleet.working)
         yield stack.enter_context(closing(tiles))
 
 
@@ -89,9 +89,12 @@ def _giving_way(timers: Sequence[BoardTimer]) -> Iterator[None]:
 
 
 def stored_times(database: Database, board: Board, objective: TimeUnit) -> KnownSource:
-    """Return times of tiles by the current kernels: on hardware, else emulated unless in cycles."""
-    wanted = (False,) if objective == "cycles" else (False, True)
-    ways = [emulate for emulate in wanted if board.has_firmware(emulate)]
+    """Return stored times of tiles by the current kernels: on hardware, or else in the emulator.
+
+    An emulator has no times in cycles.
+    """
+    emulations = (False,) if objective == "cycles" else (False, True)
+    ways = [emulate for emulate in emulations if board.has_firmware(emulate)]
     try:
         digests = [kernels_digest(Target(board, emulate=emulate)) for emulate in ways]
     except BuildError:  # without its compiler there are no measurements

@@ -135,7 +135,7 @@ class FileLock:
 
 
 class Claims:
-    """Tiles that this process measures now, so no other measures the same: locks on bytes of one file."""
+    """Claims of tiles that this process measures, so that no other process does: locks on bytes of a file."""
 
     def __init__(self, path: Path) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
@@ -146,8 +146,8 @@ class Claims:
 
     @contextmanager
     def of(self, key: str) -> Iterator[bool]:
-        """Whether nobody else has claimed the key; then it is ours inside of the block."""
-        at = int.from_bytes(hashlib.sha256(key.encode()).digest()[:7])  # of 2^56 bytes, none of them stored
+        """Yield whether nobody else has claimed the key; then it is ours inside of the block."""
+        at = int.from_bytes(hashlib.sha256(key.encode()).digest()[:7])  # the byte need not exist
         if not lock_byte(self._file, at):
             yield False
             return

@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from mcudeploy.common.errors import FitError
 from mcudeploy.costs.database import Database, TileKey, shape_key
 from mcudeploy.costs.tiles import CallTile, CallTime, KnownTime
-from mcudeploy.device.fleet import LOST, POLL_S, Alive, Dealt
+from mcudeploy.device.fleet import LOST, POLL_S, WorkingBoards, WorkShares
 from mcudeploy.device.lease import Claims
 from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import Graph, Operator
@@ -69,9 +69,9 @@ class MeasuredTiles:
     """Times of tiles on devices of one kind. Each is stored as soon as a device has reported it.
 
     `measured` tiles ran on a device, `hits` were stored before. If a tile does not fit the arena for timing,
-    a part of it is timed and scaled by its rows. `device`: the board and the digest of its kernels. Tiles
-    that another process measures at the same time are waited for. A device that fails leaves its tiles to the
-    others; `alive` contains those that still work. The error of the last one is raised.
+    a part of it is timed and scaled by its rows. `device`: the board and the digest of its kernels. While
+    another process measures a tile, this one waits for the result. A device that fails leaves its tiles to
+    the others in `working`. The error of the last device is raised.
     """
 
     def __init__(
@@ -79,12 +79,12 @@ class MeasuredTiles:
         device: tuple[str, str],
         database: Database,
         timers: Sequence[TileClock],
-        alive: Alive | None = None,
+        working: WorkingBoards | None = None,
     ) -> None:
         self._timers, self._database = timers, database
         self._device = device
         self._known = database.tiles(*device)
-        self._alive = alive or Alive(len(timers))
+        self._working = working or WorkingBoards(len(timers))
         self._storing = Lock()
         self._claims = Claims(database.path.with_name("claims"))
         self.measured = self.hits = 0
@@ -135,25 +135,25 @@ class MeasuredTiles:
         if missing:
             self._time(list(missing.items()), time.monotonic() + seconds, advance)
 
-    def _time(self, dealt: Sequence[_Keyed], deadline: float, advance: Advance) -> None:
+    def _time(self, tiles: Sequence[_Keyed], deadline: float, advance: Advance) -> None:
         """Run a thread for each device. It stores a time before it takes the next tile.
 
         A killed process loses only the tiles under way.
         """
         reports: SimpleQueue[bool] = SimpleQueue()  # True: a tile is done, False: a thread has ended
-        stop, numbers = Event(), self._alive.numbers()
-        share = Dealt(dealt, numbers)
+        stop, numbers = Event(), self._working.numbers()
+        shares = WorkShares(tiles, numbers)
 
         def work(number: int) -> None:
             try:
-                while not (share.over or stop.is_set() or time.monotonic() > deadline):
-                    if self._step(number, share):
+                while not (shares.over or stop.is_set() or time.monotonic() > deadline):
+                    if self._step(number, shares):
                         reports.put(True)
                     else:
                         stop.wait(POLL_S)
             except LOST as error:
-                share.away(number)
-                self._alive.lose(number, error)
+                shares.away(number)
+                self._working.lose(number, error)
             finally:
                 reports.put(False)
 
@@ -166,45 +166,48 @@ class MeasuredTiles:
                         running -= 1
                         continue
                     finished += 1
-                    advance(finished, len(dealt))
+                    advance(finished, len(tiles))
             finally:
                 stop.set()
         for worker in workers:
             worker.result()
 
-    def _step(self, number: int, share: Dealt[_Keyed]) -> bool:
-        """Time the next tile on a device. False if there is none, or another run has it or the device."""
+    def _step(self, number: int, shares: WorkShares[_Keyed]) -> bool:
+        """Time the next tile on a device; return whether that was possible.
+
+        It is not if no tile is left, or another run measures those that are, or has the device.
+        """
         timer = self._timers[number]
         if not timer.ready():
-            share.away(number)
+            shares.away(number)
             return False
-        refused = set[TileKey]()
-        while (piece := share.take(number)) is not None:
+        claimed = set[TileKey]()
+        while (piece := shares.take(number)) is not None:
             try:
                 if self._time_one(timer, *piece):
-                    share.done()
+                    shares.done()
                     return True
             except FitError:
-                share.done()
+                shares.done()
                 continue
             except BaseException:
-                share.put_back(number, piece)
+                shares.put_back(number, piece)
                 raise
-            share.put_back(number, piece)
-            if piece[0] in refused:  # others measure the rest
+            shares.put_back(number, piece)
+            if piece[0] in claimed:  # other processes measure all that are left
                 return False
-            refused.add(piece[0])
+            claimed.add(piece[0])
         return False
 
     def _time_now(self, key: TileKey, tile: _Tile) -> None:
         while True:
-            for number in self._alive.numbers():
+            for number in self._working.numbers():
                 timer = self._timers[number]
                 try:
                     if timer.ready() and self._time_one(timer, key, tile):
                         return
                 except LOST as error:
-                    self._alive.lose(number, error)
+                    self._working.lose(number, error)
             time.sleep(POLL_S)
 
     def _time_one(self, timer: TileClock, key: TileKey, tile: _Tile) -> bool:

@@ -46,10 +46,12 @@ CHANGING = frozenset(
         Request.RESTORE,
     }
 )
+"""Requests that may change an arena."""
 UNSYNCHRONISED, SEQUENCE, UNKNOWN = 1, 2, 3
+"""Causes of a refusal to which a session reacts; `REASONS` has all of them."""
 OF_PARAMETERS = frozenset({Request.PARAMETERS, Request.PULL, Request.PUSH, Request.RESTORE})
 """Requests that only programs with parameters know."""
-REASONS = {
+REASONS = {  # the predicates of "the board"
     1: "was reset in the middle of the session (brown-out, watchdog, crash, or its reset button). Run again.",
     2: "is talking to another program too: its sequence numbers do not match. Close the other one.",
     3: "does not know this request: write the current measurer to the board.",

@@ -126,10 +126,11 @@ class Device:
 
 
 def require_port(target: Target) -> str | None:
-    """Return the port of a real board, which can be opened; None for the host and emulators. Call it before
-    all long work. Raises BoardNotFoundError if no port is given and none is found, PortError for a port that
-    is missing or cannot be opened, FlashError if no flasher of the board is installed, UsageError if none
-    reaches it, ConfigError for a board that is not trusted.
+    """Return the port of a real board, which can be opened; None for the host and emulators.
+
+    Call it before all long work. Raises BoardNotFoundError if no port is given and none is found, PortError
+    for a port that is missing or cannot be opened, FlashError if no flasher of the board is installed,
+    UsageError if none reaches it, and ConfigError for a board that is not trusted.
     """
     require_trusted(target.board)
     if not target.is_real:
@@ -142,9 +143,7 @@ def require_port(target: Target) -> str | None:
 
 
 def _require_open(target: Target, port: str) -> None:
-    """Raise an error for a port that cannot be opened, unless the flasher starts the emulator that listens
-    there.
-    """
+    """Raise PortError if a port cannot be opened, unless flashing starts the emulator that serves it."""
     lease = Lease(port)
     try:
         if lease.take():  # else another run of ours uses it for now
@@ -298,7 +297,7 @@ def _session_after_flashing(target: Target, port: str, firmware: Firmware) -> Se
 
 
 def _connect_emulated(emulator: Emulator, firmware: Firmware) -> Session:
-    """Connect to an emulator; where its line is a port of this computer, it has to open that first."""
+    """Connect to an emulator. Try again while it runs: it may not have opened its port yet."""
     deadline = time.monotonic() + START_S
     while True:
         try:

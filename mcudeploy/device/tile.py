@@ -23,7 +23,7 @@ from mcudeploy.ir.opdef import UNIT_ALIGNMENT, ArrayPointer, CallTable, Constant
 _IMAGE_ALIGN = 8
 _FLASH_SKIP = 64
 _SHARE_FOR_IMAGES = 4
-"""A quarter of an arena is kept for images while tiles are timed."""
+"""While tiles are timed, one part in this number of an arena is for images."""
 _MERGE_BYTES = 24
 """Line bytes that a separate WRITE costs: smaller gaps between changes are sent along."""
 
@@ -74,7 +74,7 @@ class FlashRegion:
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Bytes for offset `at` of the first arena; the operator record is at its byte `op_offset`."""
+    """Bytes for offset `at` of the first arena; the operator's record is at the arena's byte `op_offset`."""
 
     at: int
     data: bytes
@@ -120,7 +120,7 @@ class _Builder:
         return address
 
     def pointers(self, addresses: Sequence[int]) -> bytes:
-        """Append pointers in sequence."""
+        """Return addresses as pointers of the device."""
         return struct.pack(f"<{len(addresses)}{self._pointer}", *addresses)
 
 
@@ -132,10 +132,10 @@ def pack(
     at: int,
     flash: FlashRegion | None = None,
 ) -> Image:
-    """The image of a tile for offset `at` (a multiple of 8) of the first arena.
+    """Return the image of a tile for offset `at` (a multiple of 8) of the first arena.
 
-    Constants become part of it. With `flash`, arrays of int8, int32 and float32 that fit are assumed to be
-    there, with any content: sufficient for kernels whose time does not depend on data.
+    Constants become part of it. With `flash`, arrays of int8, int32 and float32 that fit point there instead,
+    to any content: that is enough for kernels whose time does not depend on data.
     Raises ValueError for offsets that are misaligned or unreachable for the device, or an unknown kernel.
     """
     base = info.arenas[0].base
@@ -147,8 +147,8 @@ def pack(
     output = _tensor(tile.output, builder, info)
     scratch = 0 if tile.scratch is None else _tensor(tile.scratch, builder, info)
     record = builder.pointers([kernels[tile.call.kernel], params, inputs, output, scratch])
-    op = builder.add(record + struct.pack("<II", tile.rows, tile.block_rows.rows))
-    return Image(at, bytes(builder.data), op - base)
+    record_address = builder.add(record + struct.pack("<II", tile.rows, tile.block_rows.rows))
+    return Image(at, bytes(builder.data), record_address - base)
 
 
 def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
@@ -158,8 +158,8 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
     if units.size and int(units.max()) >= 1 << 8 * info.offset_bytes:
         raise ValueError(f"offset {max(tensor.offsets)} does not fit the {info.offset_bytes}-byte tables")
     offsets = builder.add(units.astype({2: "<u2", 4: "<u4"}[info.offset_bytes]).tobytes())
-    virtual = offsets - tensor.first_block * info.offset_bytes
-    head = builder.pointers([info.arenas[0].base, virtual])
+    of_block_0 = offsets - tensor.first_block * info.offset_bytes  # which may lie before the table
+    head = builder.pointers([info.arenas[0].base, of_block_0])
     return builder.add(head + struct.pack("<III", tensor.row_bytes, *tensor.block_rows))
 
 
@@ -190,7 +190,7 @@ def _params(call: KernelCall, builder: _Builder, kernels: KernelTable, flash: Fl
 
 
 def _constant(array: ConstantArray, builder: _Builder, flash: FlashRegion | None, align: int) -> int:
-    # unsigned arrays are positions: arbitrary values would make a kernel read anywhere
+    # Unsigned arrays are positions: with other values a kernel would read anywhere.
     if flash is not None and array.dtype.kind in "if" and array.nbytes <= flash.size_bytes:
         return flash.base
     if id(array) not in builder.constants:
@@ -203,7 +203,7 @@ class TileTimer:
     """Times tiles on one device; of each image only the changes against the previous one are sent.
 
     With `flash` (see `pack`) the constants of operators that multiply are not sent. Their results then often
-    clamp, which costs kernels that branch there up to 3 % (vww on stm32f405: 1 % in all, equal for all
+    clamp, which costs kernels that branch there up to 3 % (vww on stm32f405: 1 % in total, the same for all
     tiles). The tape's cost of a step, some 20 instructions, is not part of a tile's time.
     """
 
@@ -242,7 +242,7 @@ class TileTimer:
         home = image_home(size)
         at = max(home, used)
         image = pack(tile, self._kernels, info, at=at, flash=flash)
-        if at + len(image.data) > size:  # other operators' times need their constants, which do not fit
+        if at + len(image.data) > size:  # the time may depend on the constants, but they do not fit
             image = pack(tile, self._kernels, info, at=at, flash=self._flash)
         if at + len(image.data) > size:
             raise ValueError(f"{operator.name} with its constants does not fit the arena for timing")
@@ -281,7 +281,7 @@ def timing_tile(
     *,
     input_block_rows: Sequence[int] | None = None,
 ) -> tuple[Tile, int]:
-    """Return a tile for timing and the offset after its tensors, for the image.
+    """Return a tile for timing, and the offset after its tensors, where the image may begin.
 
     The tensors are contiguous from offset 0; see `TileTimer.time`. Raises ValueError if there are no rows.
     """

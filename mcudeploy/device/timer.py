@@ -18,7 +18,7 @@ from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.toolchain import Firmware
 
 _SLICE_S = 2.0
-"""Seconds before a board goes to a waiting run: each handover takes time."""
+"""Seconds that a run keeps a board for which another run waits: each handover takes time."""
 
 
 class BoardTimer:

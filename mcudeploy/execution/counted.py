@@ -1,4 +1,4 @@
-"""A run of a plan in the emulator with everything counted."""
+"""A run of a plan in the emulator, with its instructions, loads and stores counted."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ The last two include the stalls of slow memories.
 
 
 def require_timing(timing: Timing, target: Target, cores: int | None = None) -> None:
-    """Raise ConfigError for a target without such timing, or with several cores at once (0: all)."""
+    """Raise ConfigError for a target without such timing, or for several `cores` at once (0: all)."""
     if timing != "instructions" and cores not in (None, 1):
         raise _one_core()
     if timing == "cycles-model":
@@ -43,8 +43,8 @@ def count_steps(
 ) -> list[Counts]:
     """Run a plan once in the emulator (stored inputs by tensor) and count for each entry of its tape.
 
-    Counted are executed instructions, loads and stores; regions are those of `regions_of`. A step is counted
-    from the entry of mcud_step to the next reading of the counter. Raises the errors of running,
+    It counts executed instructions, and the bytes loaded and stored in `regions_of` the firmware. A step
+    lasts from the entry of mcud_step to the next reading of the counter. Raises the errors of running,
     ProtocolError if the emulator has not counted every step, and BuildError if a tool is missing.
     """
     if deployment.plan.lanes:
@@ -73,7 +73,7 @@ def by_operator(view: PlanView, steps: Sequence[Counts]) -> dict[str, Counts]:
 
 
 def traffic_of(view: PlanView, steps: Sequence[Counts], firmware: Firmware) -> list[MemoryTraffic]:
-    """Return the accesses of tape entries, by their counts."""
+    """Return the loads and stores of each entry of the tape, from its counts."""
     regions = regions_of(firmware)
     constant_bytes = {name: call.constant_bytes for name, call in view.calls.items()}
     constant_bytes[MOVES] = sum(it.size_bytes for it in view.plan.layout.constants.values())
@@ -86,7 +86,7 @@ def traffic_of(view: PlanView, steps: Sequence[Counts], firmware: Firmware) -> l
 def traffic_by_operator(
     view: PlanView, steps: Sequence[Counts], firmware: Firmware
 ) -> dict[str, MemoryTraffic]:
-    """Return the accesses of tape entries by the name of their operator, as `traffic_of` each."""
+    """Return the loads and stores of tape entries, as `traffic_of` has them, by the name of the operator."""
     operators = view.by_name(traffic_of(view, steps, firmware))
     return {name: MemoryTraffic.total(each) for name, each in operators.items()}
 

@@ -17,8 +17,8 @@ from mcudeploy.common.errors import BuildError, ConfigError, FitError, UsageErro
 from mcudeploy.costs.database import Database, RunKey, warn_of_database
 from mcudeploy.device.guards import guarded
 from mcudeploy.device.target import Target
-from mcudeploy.execution.cycles.core import MODELS
-from mcudeploy.execution.unit_model import tell_model
+from mcudeploy.execution.cycles.core import RULES_VERSION
+from mcudeploy.execution.unit_model import note_functional_model
 from mcudeploy.ir.clock import HARDWARE_UNITS
 from mcudeploy.ir.plan import Measurement, Plan
 from mcudeploy.planner.files import planfile
@@ -32,17 +32,17 @@ from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.firmware_build import firmware_hash
 from mcudeploy.verify.compare import Storage
 
-_WORTH = 0.97
-"""Another search is worth it if a plan that missed the limit has less than this part of the arena taken."""
+_WORTHWHILE_SHARE = 0.97
+"""A second search is worthwhile if a plan that missed the limit has less than this share of the arena."""
 
 
 @dataclass(frozen=True, eq=False)
 class Deployment:
     """A model, a board, and the plan that brings them together.
 
-    `prefix`: of names in C. `flash_limit`: bytes that the user allows. `fuses_products`: whether float
-    kernels do; None: as the board does. `change`: what a part of a library changes in the program. `joins`:
-    whether a unit runs one stream for consecutive steps.
+    `prefix`: of names in C. `flash_limit`: bytes that the user allows. `fuses_products`: as the board's, in
+    its place. `change`: what a part of a library changes in the program. `joins`: whether a unit runs one
+    stream for consecutive steps.
     """
 
     model: Model
@@ -150,7 +150,7 @@ class Deployment:
         """
         if not target.board.is_host:
             self._check_memories()
-            tell_model(self.board)
+            note_functional_model(self.board)
         program = guarded(self.measured_program) if target.guards else self.measured_program
         files = render_firmware(program, self.plan, self.source)
         board = self.firmware_board(target)
@@ -182,11 +182,9 @@ class Deployment:
                 )
 
     def run_key(self, firmware_hash: int, *, modelled: bool = False) -> RunKey:
-        """Return the key of a measurement of this plan; `modelled`: one by a cycle model, with waits for
-        flash.
-        """
+        """Return the key of this plan's measurement. `modelled`: by a cycle model, with waits for flash."""
         flash = self.board.flash
-        rules = f"{MODELS}-{flash.read_cost!r}-{flash.cache_bytes}"
+        rules = f"{RULES_VERSION}-{flash.read_cost!r}-{flash.cache_bytes}"
         firmware = f"{firmware_hash:08x}" + (f"-modelled-{rules}" if modelled else "")
         return RunKey(self.model.sha256, self.board.name, firmware, self._plan_digest)
 
@@ -222,9 +220,9 @@ class Deployment:
         missed = tuple(takewhile(lambda plan: plan is not self.plan, planned.candidates))
         if not missed or not base or planned.interrupted:
             return None
-        if missed[0].layout.arena_bytes > _WORTH * self.plan.layout.arena_bytes:
+        if missed[0].layout.arena_bytes > _WORTHWHILE_SHARE * self.plan.layout.arena_bytes:
             return None
-        unsplit, ratios = self.baseline(), []
+        unsplit, ratios = self.measured_baseline(), []
         for plan in missed:
             known = self.with_plan(plan).measured()
             overhead = self.with_plan(plan).overhead(known, unsplit)
@@ -234,8 +232,9 @@ class Deployment:
         return lower if 0 < lower < limit else None
 
     def smaller_plans(self, options: Options, search: Callable[[Options], Planned]) -> Planned | None:
-        """Return smaller plans of a search with a tighter limit, and then this one; None if there are none,
-        or no need of a second search (`tighter_limit`).
+        """Return the smaller plans of a second search, with `tighter_limit`, and this one after them.
+
+        None if no second search is needed, or it finds no smaller plan.
         """
         lower = self.tighter_limit(self.planned.limit(options.overhead_limit))
         if lower is None:
@@ -243,7 +242,7 @@ class Deployment:
         planned = search(replace(options, max_overhead=lower)).smaller_than(self.plan, self.planned)
         return None if planned.choices[0] is self.plan else planned
 
-    def baseline(self) -> Measurement | None:
+    def measured_baseline(self) -> Measurement | None:
         """Return the unsplit plan's measurement; None on a host, whose times depend on the system load."""
         if self.board.is_host:
             return None

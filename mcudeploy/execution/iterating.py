@@ -1,7 +1,7 @@
 """Offloading with the device in the loop.
 
-The first iteration is passive, the second is planned by the times of its steps. Then feedback: waits of the
-core make transfers begin earlier in the next iteration.
+The first iteration is passive: it offloads on demand. The second is planned by the times of the first one's
+steps. The others are feedback: a wait of the core makes its transfer begin earlier in the next iteration.
 """
 
 from __future__ import annotations
@@ -53,8 +53,8 @@ PlacedResidency = tuple[Residency, Layout]
 class Iteration:
     """A plan that ran on the device.
 
-    `waits`: the number of transfers that the core waited for, `percent`: its stalls, of the latency. Both are
-    modelled from the times of steps if the device's transfers take no time.
+    `waits`: the number of transfers that the core waited for. `percent`: the stalls, in percent of the
+    latency. Both are modelled from the times of steps if the device's transfers take no time.
     """
 
     kind: str
@@ -81,8 +81,8 @@ def between_memories(plan: Plan) -> bool:
 def iterations(loop: Loop, reference: Observation) -> list[Iteration]:
     """Return the iterations of a deployment whose plan has transfers between memories.
 
-    Each has passed the checker, and its outputs equal those of the reference, bit for bit. They end if
-    nothing is waited for, nothing can begin earlier, or one fails.
+    Each has passed the checker, and its outputs equal those of the reference, bit for bit. They end if the
+    core waits for nothing, no transfer can begin earlier, or an iteration fails.
     """
     passed: list[Iteration] = []
     how = ", modelled from the measured steps (transfers take no time here)" if loop.target.emulated else ""
@@ -158,9 +158,7 @@ class Loop:
         return current if layout is None else (late, layout)
 
     def _next(self, stage: Iterations, old: Residency, seen: Timeline) -> PlacedResidency | None:
-        """Return the plan with earlier triggers, or with waits by the latest times; None if neither changes
-        it.
-        """
+        """Return the plan with earlier triggers by the latest times; None if that changes no transfer."""
         again = replace(old, trace=stage.trace)
         for share in _ROOMS:
             further = earlier(again, seen, int(stage.pair.room * share)) or again
@@ -173,9 +171,9 @@ class Loop:
     def _iteration(
         self, kind: str, stage: Iterations, residency: Residency, layout: Layout
     ) -> tuple[Iteration, Sequence[float], Timeline] | None:
-        """Run a residency on the device; return the times of its steps, and the waits.
+        """Run a residency on the device; return the iteration, the times of its steps, and the waits.
 
-        None if the checker refuses its plan.
+        None if the checker refuses the plan.
         """
         old, work = self.deployment.plan, self.deployment.model.work
         predicted = estimate(self.deployment.view.tiled, old.schedule.steps, work, layout)
@@ -212,12 +210,12 @@ def _price(deployment: Deployment) -> CopyCost:
 
 
 def step_times(plan: Plan, entries: Sequence[int]) -> list[float]:
-    """Return the access trace's times: those of the steps, without transfers and waits."""
+    """Return the times of the steps among those of the tape's entries, for the access trace."""
     return [float(ticks) for entry, ticks in zip(plan.tape, entries, strict=True) if isinstance(entry, Run)]
 
 
 def waited(plan: Plan, stage: Iterations, residency: Residency, entries: Sequence[int]) -> Timeline:
-    """Return the waits of a device with an engine: entries that take longer than the shortest wait."""
+    """Return the waits of a device with an engine: entries for waits that take longer than the shortest."""
     times = list(zip(plan.tape, entries, strict=True))
     idle = min((ticks for entry, ticks in times if isinstance(entry, Waiting)), default=0)
     now, starts, waits = 0.0, list[float](), list[Stall]()

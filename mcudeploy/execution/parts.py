@@ -61,8 +61,8 @@ class RunRequest:
 
     `inputs` and `expected`: one for each input or output and sample; drawn and computed without any.
     `steps`: the number of runs, with the first inputs or drawn ones. `classes`: a file with the class names,
-    one a line. `reference`: with tflm, outputs must also have the bits of TensorFlow Lite Micro. `analyses`
-    state further facts about the program.
+    one a line. `reference`: if it is tflm, outputs must also have the bits of TensorFlow Lite Micro.
+    `analyses` state further facts about the program.
     """
 
     inputs: Sequence[ValueSource] = ()
@@ -76,7 +76,7 @@ class RunRequest:
 
 
 ONE_DRAWN_RUN = RunRequest()
-"""One run with drawn inputs, or some in sequence of a model with states."""
+"""One run with drawn inputs, or several in sequence for a model with states."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +99,7 @@ class SeparateFolder:
 
 
 class LibraryPart:
-    """The base of what a feature adds to a library: its methods add nothing."""
+    """The base class of what a feature adds to a library; its own methods add nothing."""
 
     samples: ClassVar[int | None] = None
     """Drawn samples that a library with this part is verified on; None: as many as usual."""

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Checked:
-    """Sizes of a model, and plans for a board by name; or, without a model, its unsupported nodes and
-    what was `assumed` of its inputs.
+    """Sizes of a model, and its plans for a board by name. If it is not supported: its unsupported nodes,
+    and what was `assumed` of its inputs.
 
     `period_ms`: the milliseconds between runs, if the user states them; `unit`: that of the plans' times.
     """
@@ -56,7 +56,9 @@ class Fitted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tuned:
-    """The chosen plan, its observation, that of the unsplit plan (None: does not fit), and the runs made."""
+    """The chosen plan, its observation, that of the unsplit plan (None if it does not fit), and the number of
+    plans that ran.
+    """
 
     deployment: Deployment
     observed: Observation

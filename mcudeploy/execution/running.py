@@ -1,4 +1,4 @@
-"""Plans on a device: run, observed, and the first that keeps the latency limit as measured.
+"""Runs of plans on a device, observed, and the first plan whose measured latency keeps the limit.
 
 The limit is in percent over the latency of the unsplit plan. A host has none: its times depend on system
 load.
@@ -123,7 +123,7 @@ def _turns(planned: Planned) -> Iterator[_Turn]:
 
 def known_within_limit(deployment: Deployment, max_overhead: float) -> Deployment:
     """Return the first plan that is not known to miss the limit, by measurement or else by estimate."""
-    unsplit = memoize(deployment.baseline)  # its program is generated only beside a plan that has run
+    unsplit = memoize(deployment.measured_baseline)  # looked up only if another plan has run
     one = deployment
     for turn in _turns(deployment.planned):
         one = deployment.with_plan(turn.plan)
@@ -178,14 +178,15 @@ def run_on(
     with open_device(target, firmware, deployment.patience_s) as device:
         observed = observe(device, target, deployment, samples, progress)
     observed = retimed(observed, deployment, Place(target, firmware), samples[0])
-    keep(deployment, firmware, observed)
+    store_measurement(deployment, firmware, observed)
     return firmware, observed
 
 
 def retimed(observed: Observation, deployment: Deployment, place: Place, sample: Sample) -> Observation:
-    """Return an emulated observation with times that the emulator's clock cannot measure.
+    """Return an observation; for an emulator, with times that its clock cannot measure.
 
-    A counted run yields modelled cycles if they are the objective, or the critical path of several cores.
+    Another run, with counts, yields modelled cycles if they are the objective, or else the critical path of
+    several cores.
     """
     if not place.target.emulated:
         return observed
@@ -234,7 +235,7 @@ def _along_path(observed: Observation, deployment: Deployment, place: Place, sam
     return replace(observed, measurement=replace(measured, latency=latency, unit=PATH_UNIT, cores=cores))
 
 
-def keep(deployment: Deployment, firmware: Firmware, observed: Observation) -> None:
+def store_measurement(deployment: Deployment, firmware: Firmware, observed: Observation) -> None:
     """Store a measurement; a database that cannot be written causes a warning only."""
     try:
         with Database() as database:
@@ -247,7 +248,7 @@ def keep(deployment: Deployment, firmware: Firmware, observed: Observation) -> N
 def _require_joined(device: Device, deployment: Deployment, sample: Sample, first: Mapping[str, Any]) -> None:
     """Run the steps of a library, in which a unit has one stream for consecutive steps of the plan.
 
-    Raises DeployError if its outputs are others than those of the steps of the plan.
+    Raises DeployError if the outputs are not those of the plan's steps.
     """
     states = {state.tensor for state in deployment.plan.graph.states}
     if states:
@@ -319,7 +320,7 @@ def run_further(
 ) -> list[dict[str, Any]]:
     """Run samples on a device with the firmware of `device_run`; return the stored outputs of each.
 
-    The first one starts from these states, in stored form by tensor name. Raises DeployError if the stack
+    `first`: the states of the first sample, in stored form by tensor name. Raises DeployError if the stack
     exceeded its bound, or a guard was overwritten.
     """
     deployment, storage = device_run.deployment, device_run.deployment.storage
@@ -336,13 +337,14 @@ def run_further(
 
 
 def _outputs(device: Device, storage: Storage) -> dict[str, Any]:
-    """The stored outputs of the last run, by tensor name."""
+    """Return the stored outputs of the last run, by tensor name."""
     return {it.tensor: storage.get_tensor(device, it.tensor) for it in storage.plan.graph.outputs}
 
 
 def _stack_used(device: Device, target: Target, deployment: Deployment, bound: StackBound | None) -> int:
-    """The bytes of stack that runs have used. Raises DeployError if they are above the bound, or a guard is
-    overwritten.
+    """Return the bytes of stack that runs have used.
+
+    Raises DeployError if they are above the bound, or a guard is overwritten.
     """
     stack = device.session.stack()
     if target.guards:

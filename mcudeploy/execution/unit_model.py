@@ -1,5 +1,6 @@
-"""Units beside the core: the note of a functional model in programs, what their boards refuse, and estimated
-cycles, since the emulator runs that model.
+"""Units beside the core, such as NPUs. The emulator runs a functional model of a unit in software.
+
+So programs have a note of that model, some commands refuse the board, and the unit's cycles are estimated.
 """
 
 from __future__ import annotations
@@ -18,15 +19,14 @@ from mcudeploy.planner.tape.plan_view import PlanView
 _LOG = logging.getLogger(__name__)
 
 
-def tell_model(board: Board) -> None:
-    """Say once that the programs of a board contain a functional model of its unit, if they do."""
+def note_functional_model(board: Board) -> None:
+    """Note, once for each board, that its programs contain a functional model of its unit, if they do."""
     if board.npu is not None and board.npu.base is None:
-        _tell(board.name, board.npu.kind)
+        _note_model(board.name, board.npu.kind)
 
 
 @cache
-def _tell(board_name: str, kind: str) -> None:
-    """Say once that a program contains a functional model of a unit."""
+def _note_model(board_name: str, kind: str) -> None:
     _LOG.warning(
         "note: the program for %s contains a functional model of the %s: code, static RAM and stack "
         "include it",
@@ -45,8 +45,9 @@ def require_no_unit(board: Board, what: str, way_out: str = "leave it out") -> N
 
 
 def with_unit_cycles(cycles: Sequence[float], view: PlanView, board: Board) -> list[float]:
-    """Return the cycles of tape entries, in which steps of the unit have their estimate. The first step of a
-    stream, and a step alone, have a start.
+    """Return the cycles of the tape's entries, with estimates for the steps of the unit.
+
+    A step alone, and the first step of a stream, include the start of the unit.
     """
     plan, start = view.plan, start_ticks()
     entries = [it.entries for it in view.streams.streams] if view.streams else []

@@ -61,7 +61,7 @@ def _(result: Fitted) -> JsonObject:
 
 def known_latency(deployment: Deployment) -> JsonObject:
     """Report the measured latency of a plan, and the estimate."""
-    measured = latency(deployment, deployment.measured(), deployment.baseline())
+    measured = latency(deployment, deployment.measured(), deployment.measured_baseline())
     return measured | fits.modelled_latency(deployment.plan, deployment.model, deployment.board)
 
 

@@ -49,7 +49,7 @@ class Device:
         arena = deployment.plan.layout.arena_bytes
         self.ran.append(arena)
         observed = Observation(Measurement(self._ticks[arena], "instructions"), [{}], None)
-        running.keep(
+        running.store_measurement(
             deployment, SimpleNamespace(hash=int(deployment._run_keys([True])[0].firmware, 16)), observed
         )  # type: ignore[arg-type]
         return SimpleNamespace(), observed

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from mcudeploy.execution.cycles.classes import Kind, classify, may_pass
 from mcudeploy.toolchain.disassembly import Instruction
 
-MODELS = 2
-"""The number of the models' rules: it grows when those of any core change."""
+RULES_VERSION = 2
+"""The version of the models' rules: it grows when the rules of any core change."""
 FLOAT_RESULT: frozenset[Kind] = frozenset({Kind.FLOAT_ARITHMETIC, Kind.FLOAT_MAC, Kind.FLOAT_DIVIDE})
 """Kinds whose results wait for the floating-point pipeline."""
 
@@ -31,23 +31,21 @@ class Cycles:
 
 @dataclass(frozen=True, slots=True)
 class Executed:
-    """An instruction with its kind, its number of executions, and how many did not continue with the next
-    one.
-    """
+    """An instruction, its kind, its executions, and those not followed by the next instruction in memory."""
 
     instruction: Instruction
     kind: Kind
     count: int
-    left: int
+    not_followed: int
 
     @classmethod
-    def of(cls, instruction: Instruction, count: int, left: int) -> Executed:
-        return cls(instruction, classify(instruction), count, left)
+    def of(cls, instruction: Instruction, count: int, not_followed: int) -> Executed:
+        return cls(instruction, classify(instruction), count, not_followed)
 
     @property
-    def went_on(self) -> int:
-        """Executions after which the next instruction ran. Jumps also end windows."""
-        return self.count - self.jumps if self.can_jump else self.count - self.left
+    def followed(self) -> int:
+        """Executions after which the next instruction in memory ran, or would have run after a window."""
+        return self.count - self.jumps if self.can_jump else self.count - self.not_followed
 
     @property
     def can_jump(self) -> bool:
@@ -59,7 +57,7 @@ class Executed:
         """The number of taken branches."""
         if not self.can_jump:
             return 0
-        return self.left if may_pass(self.instruction) else self.count
+        return self.not_followed if may_pass(self.instruction) else self.count
 
     @property
     def loads_pc(self) -> bool:

@@ -22,7 +22,7 @@ def cost(here: Executed, before: Executed | None, _: bool) -> tuple[Cycles, bool
     """See `Core`. The core issues one instruction a cycle: none shares its cycle."""
     total = _own(here) * here.count + _refill(here) * here.jumps
     if before is not None:
-        total += _neighbours(before, here) * min(before.went_on, here.count)
+        total += _neighbours(before, here) * min(before.followed, here.count)
     return total, False
 
 

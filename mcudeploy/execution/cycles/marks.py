@@ -41,8 +41,11 @@ MARKS = {
     Mark.PART: "mcud_core_publish",
     Mark.END: "hal_ticks",
 }
+"""The functions that begin at the marks."""
 WAITS = ("mcud_core_spin", "mcud_core_join")
+"""Functions in which a core waits for others."""
 WORKS = ("mcud_run_cores", "mcud_core_run")
+"""Functions whose instructions end such a wait."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +112,7 @@ def count_lanes(
     run: Callable[[Device], object],
     patience_s: float,
 ) -> LaneCounts:
-    """Let `run` run a program with lanes once in the emulator, and count the instructions of each part.
+    """Run a program with lanes once in the emulator, by `run`, and count the instructions of each part.
 
     A part lasts from the end of the core's previous part, or the beginning of its lane, to its end, without
     waiting. It ends when the core sets its flag for others.

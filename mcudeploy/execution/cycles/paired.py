@@ -29,7 +29,7 @@ class InOrder:
         `least` assumes all possible pairs and no wait, `most` no pair and all waits.
         """
         own = self.own(here)
-        together = 0 if before is None else min(before.went_on, here.count)
+        together = 0 if before is None else min(before.followed, here.count)
         waits = 0.0 if before is None else self.wait(before, here) * together
         pairs = before is not None and not paired and 2 * together > here.count and self.pairs(before, here)
         least = (own - self.saves(here)) * here.count

@@ -1,4 +1,4 @@
-"""Plugins that count inside QEMU, compiled on demand; arguments and results of the counting one."""
+"""Plugins that count inside QEMU, compiled on demand; arguments and results of the plugin counts.c."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ FLAGS = ("-std=c99", "-O2", "-fPIC", "-shared", "-fvisibility=hidden", "-Wall", 
 class Counts:
     """Counts of a stretch of execution.
 
-    By address: the executions of an instruction, and those not followed by the next one. By the number of a
-    region: the bytes loaded from it, and stored to it; the last region is all other addresses.
+    By address: the executions of an instruction, and those not followed by the next one in memory. By the
+    number of a region: the bytes loaded from it, and stored to it; the last region is all other addresses.
     """
 
     executed: Counter[int] = field(default_factory=Counter)
-    left: Counter[int] = field(default_factory=Counter)
+    not_followed: Counter[int] = field(default_factory=Counter)
     loaded: Counter[int] = field(default_factory=Counter)
     stored: Counter[int] = field(default_factory=Counter)
 
     def add(self, other: Counts) -> None:
         """Add the counts of another stretch of execution."""
         self.executed.update(other.executed)
-        self.left.update(other.left)
+        self.not_followed.update(other.not_followed)
         self.loaded.update(other.loaded)
         self.stored.update(other.stored)
 
@@ -144,5 +144,5 @@ def _table(words: Words, at: int, width: int) -> tuple[Table, int]:
 
 
 def _interface(qemu: str) -> int:
-    """Return the version of the plugin interface to request: QEMU 9.0 ended version 1. Old ones speak 1."""
+    """Return the version of the plugin interface to request: 2 since QEMU 9.0, before it 1."""
     return 2 if 9 <= qemu_version(qemu) < math.inf else 1

@@ -24,7 +24,7 @@ CORES = {core.name: core for core in (CORTEX_M4, CORTEX_M7, CORTEX_M33, CORTEX_M
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Profile:
-    """Counts of each operator of a plan, by its name, in the order of its first step; moves by theirs."""
+    """Counts by operator, in the order of the first steps, and of moves; the program's instructions."""
 
     operators: Mapping[str, Counts]
     instructions: Mapping[int, Instruction]
@@ -57,7 +57,7 @@ class Profile:
         before, paired = None, False
         for address in sorted(counts.executed):
             instruction = self.instructions[address]
-            here = Executed.of(instruction, counts.executed[address], counts.left[address])
+            here = Executed.of(instruction, counts.executed[address], counts.not_followed[address])
             if before is not None and before.instruction.address + before.instruction.size != address:
                 before, paired = None, False
             cycles[address], paired = core.cost(here, before, paired)

@@ -63,6 +63,6 @@ def outputs_on(
     # a board that fails after the others are done leaves its sample to a job that begins then
     while len(queue.outputs) < count:
         fleet.each(
-            [Job(device_run.firmware, device_run.deployment.patience_s, use)] * len(fleet.alive.numbers())
+            [Job(device_run.firmware, device_run.deployment.patience_s, use)] * len(fleet.working.numbers())
         )
     return [queue.outputs[number] for number in range(count)]
