@@ -57,9 +57,9 @@ class WorkingBoards:
 class WorkShares(Generic[_T]):
     """Pieces of work, dealt out to boards.
 
-    Each board takes the pieces of its share in order. Then it takes pieces, the last one first, of boards that
-    are away: gone, or in use by another run. So the board of a piece depends on the number of boards, not on
-    their speed.
+    Each board takes the pieces of its share in order. Then it takes pieces, the last one first, of boards
+    that are away: gone, or in use by another run. So the board of a piece depends on the number of boards,
+    not on their speed.
     """
 
     def __init__(self, pieces: Sequence[_T], boards: Sequence[int]) -> None:
