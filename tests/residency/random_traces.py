@@ -9,7 +9,7 @@ import numpy as np
 
 from mcudeploy.ir.trace import Item, ItemAccess, MemoryLink, Trace, TraceStep
 from mcudeploy.planner.offload.list_loops import Decisions
-from mcudeploy.planner.offload.trace_tables import TraceTable, sequence_of
+from mcudeploy.planner.offload.trace_tables import TraceTable
 
 
 def random_trace(draw: random.Random) -> Trace:
@@ -76,7 +76,7 @@ def random_decisions(draw: random.Random, trace: Trace, table: TraceTable, capac
         group = table.operand == operand
         direct[group] = draw.random() < 0.3 and bool(np.isfinite(table.direct[group]).all())
     slack, rule = draw.choice([0, 0, capacity // 4]), draw.choice([0, 1, 2])
-    return Decisions(sequence_of(trace), force, direct, slack, rule, draw.random() < 0.5)
+    return Decisions(np.arange(len(trace.steps)), force, direct, slack, rule, draw.random() < 0.5)
 
 
 def training_step(seed: int, steps: int) -> Trace:

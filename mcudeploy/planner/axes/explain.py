@@ -70,7 +70,7 @@ class _CutFacts:
             ]
             names = _listed(list(dict.fromkeys(whole)))
             how = f"read whole by {names}" if whole else "taken in parts"
-            size = self._count(self._tensors[io.tensor].shape[ROWS])
+            size = count_text(self._tensors[io.tensor].shape[ROWS], "row")
             rows.append((f"input {io.tensor}", size, how))
         return _columns(rows, indent="")
 
@@ -99,7 +99,7 @@ class _CutFacts:
                 (
                     operator.name,
                     operator.op.kind,
-                    self._count(self._size(position)),
+                    count_text(self._size(position), "row"),
                     count_text(macs, "MAC") if macs else "no MACs",
                     memory,
                     short_name(operator.onnx_nodes),
@@ -118,7 +118,7 @@ class _CutFacts:
         """Format an edge in the notation of windows."""
         window, size = edge.window, edge.target.size
         if self._operators[edge.target.operator].op.accumulates:
-            return f"takes {self._count(edge.positions)} in parts"
+            return f"takes {count_text(edge.positions, 'row')} in parts"
         if isinstance(window, TableWindow):
             most = max(hi - lo for lo, hi in zip(window.lo, window.hi, strict=True))
             return f"table {edge.positions} -> {size}, up to {most} for each, halo {edge.halo}"
@@ -138,7 +138,7 @@ class _CutFacts:
 
     def _reason(self, link: OperandLink) -> str:
         producer, reader = self._operators[link.producer].name, self._operators[link.reader].name
-        every = self._count(self._size(link.producer))
+        every = count_text(self._size(link.producer), "row")
         if link in self._connected:
             return self._refusal(link)
         if self._operators[link.producer].op.accumulates:
@@ -178,9 +178,6 @@ class _CutFacts:
 
     def _size(self, position: int) -> int:
         return self._tensors[self._operators[position].output].shape[ROWS]
-
-    def _count(self, size: int) -> str:
-        return count_text(size, "row")
 
     def _output_bytes(self, position: int) -> int:
         operator = self._operators[position]

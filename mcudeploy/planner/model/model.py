@@ -28,8 +28,8 @@ from mcudeploy.tiling.live import WorkBytes, scratch_bytes, work_bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Constants:
-    """The bytes of constants by operator and variant, and the ticks that a byte counts."""
+class ConstantPrices:
+    """The bytes of constants by operator and variant, and the ticks that are as dear as a byte of them."""
 
     sizes: Mapping[tuple[str, str], float] = field(default_factory=dict)
     byte_ticks: float = 0.0
@@ -58,7 +58,7 @@ class Model:
     """The number of cores that run the model together, each with its own scratch."""
     choices: InputChoices = AS_IN_FILE
     """The user's choices for the inputs."""
-    constants: Constants = field(default_factory=Constants)
+    constant_prices: ConstantPrices = field(default_factory=ConstantPrices)
     """The flash that variants take, if they have been compared."""
     window: MovingWindow | None = None
     """The window that the graph computes from new rows; None if a run takes whole inputs."""
@@ -85,11 +85,11 @@ class Model:
         return () if self.parameters_in_flash else self.replaceable
 
     def with_replaceable(self, names: Collection[str], *, in_flash: bool = False) -> Model:
-        """Return the model, in its first form, with these operators replaceable; a name may be
-        that of an ONNX node, for all operators that it became.
+        """Return the model, in its first form, with these operators replaceable.
 
-        Raises UsageError for an operator that the model does not have, that has no constants, or that has
-        constants which only the operator itself can choose.
+        The name of an ONNX node stands for all operators that it became. Raises UsageError for an operator
+        that the model does not have, that has no constants, or that has constants which only the operator
+        itself can choose.
         """
         operators = [operator.name for operator in self.graph.operators]
         meant: dict[str, list[str]] = {}

@@ -17,8 +17,8 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer, WorkBytes, buffers
 from mcudeploy.tiling.traffic import step_loads
 
-_LARGE = 8
-"""The divisor of the fast memory above which graph inputs or outputs first go to the slow memory."""
+_LARGE_DIVISOR = 8
+"""Graph inputs, outputs or states first go to the slow memory above the fast one's bytes divided by this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +26,8 @@ class IoPlacement:
     """The memory of graph inputs and outputs, as buffers by index.
 
     `fixed` buffers are in the fast memory, `away` ones permanently in the slow memory, `given` ones exist at
-    the start. `homes` are states whose place between runs is in the slow memory. These and all others are
-    free to move.
+    the start. `homes` are states whose place between runs is in the slow memory. Homes and all other buffers
+    are free to move.
     """
 
     fixed: Collection[int]
@@ -69,17 +69,16 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
         for at, item in enumerate(items)
         if at not in io.away and len(item.life) and (item.members or _is_state(draft, item))
     ]
-    number = {at: index for index, at in enumerate(buffer_of)}
-    touching = _ItemAccesses(draft, number)
+    accesses_of = _ItemAccesses(draft, {at: number for number, at in enumerate(buffer_of)})
     factors = step_loads(draft.tiled, draft.work)
     graph, steps = draft.tiled.graph, []
     for time, (step, cost) in enumerate(zip(draft.steps, cycles, strict=True)):
         operator = graph.operators[step.operator]
-        accesses = tuple(touching.accesses(step, time, factors[step.operator]))
+        accesses = tuple(accesses_of.step(step, time, factors[step.operator]))
         scratch = align_up(draft.work.get(operator.name, (0, 0))[0], draft.alignment)
-        again = bool(operator.inputs) and not operator.op.accumulates
-        again = again and not any(it.is_continued_by(operator) for it in graph.states)
-        steps.append(TraceStep(operator.name, cost, accesses, scratch, again, time))
+        continues = operator.op.accumulates or any(it.is_continued_by(operator) for it in graph.states)
+        repeatable = bool(operator.inputs) and not continues
+        steps.append(TraceStep(operator.name, cost, accesses, scratch, repeatable, time))
     named = (items[at] for at in buffer_of)
     return Trace(
         tuple(
@@ -128,7 +127,7 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> It
         return [at for at, item in enumerate(draft.items) if any(name in names for name, _ in item.members)]
 
     def is_large(names: set[str]) -> bool:
-        return _LARGE * sum(graph.tensors[name].size_bytes for name in names) > fast_bytes
+        return _LARGE_DIVISOR * sum(graph.tensors[name].size_bytes for name in names) > fast_bytes
 
     inputs_only, all_outputs = of(inputs - outputs), of(outputs)
     unaligned = of({
@@ -139,9 +138,14 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> It
     held = set(of(_used(draft, draft.steps[-1])))
     homes = [at for at in of(states) if at not in held and at in set(draft.fixed)]
     never = sorted(set(draft.fixed) - {*inputs_only, *all_outputs, *homes})
-    slow = [(bool(inputs_only) and is_large(inputs), bool(all_outputs) and is_large(outputs))]
-    slow += [(not slow[0][0], slow[0][1])] * bool(inputs_only)
-    slow += [(slow_inputs, False) for slow_inputs, _ in slow] * (bool(all_outputs) and slow[0][1])
+    large_inputs = bool(inputs_only) and is_large(inputs)
+    large_outputs = bool(all_outputs) and is_large(outputs)
+    # Whether inputs, and whether outputs, are in the slow memory.
+    slow = [
+        (slow_inputs, slow_outputs)
+        for slow_outputs in ([True, False] if large_outputs else [False])
+        for slow_inputs in ([large_inputs, not large_inputs] if inputs_only else [False])
+    ]
     if not takes_io:
         slow = [(bool(inputs_only), bool(all_outputs))]
     first = set(of(_used(draft, draft.steps[0])))  # the core waits for these at the start
@@ -181,29 +185,30 @@ class _ItemAccesses:
             for name, block in item.members:
                 self._of_block.setdefault(draft.tiled.first_block[name] + block, []).append(at)
 
-    def accesses(self, step: Step, time: int, factors: Sequence[float]) -> Iterator[ItemAccess]:
+    def step(self, step: Step, time: int, factors: Sequence[float]) -> Iterator[ItemAccess]:
         """Yield the accesses of a step; `factors`: by operand, the number of reads of each of its bytes."""
         tiled = self._draft.tiled
         operator = tiled.graph.operators[step.operator]
         roots = [tiled.flow.roots[name] for name in operator.inputs]
-        seen: dict[int, int] = {}
+        operand_of: dict[int, int] = {}
         for operand, (lo, hi) in enumerate(tiled.reads[tiled.first_step[step.operator] + step.block]):
             for block in range(lo, hi):
                 at = self._at(block, time)
-                if at is not None and at not in seen:
-                    seen[at] = roots.index(roots[operand])
+                if at is not None and at not in operand_of:
+                    operand_of[at] = roots.index(roots[operand])
                     size = int(self._draft.items[at].size_bytes * factors[operand])
-                    yield ItemAccess(self._number[at], False, seen[at], size)
+                    yield ItemAccess(self._number[at], False, operand_of[at], size)
         last = tiled.step_counts[step.operator] - 1
         if added := tiled.added_to(step):
             at = self._at(tiled.first_block[added[0]] + added[1], time)
             if at is not None:
-                yield ItemAccess(self._number[at], True, seen[at], self._draft.items[at].size_bytes)
+                size = self._draft.items[at].size_bytes
+                yield ItemAccess(self._number[at], True, operand_of[at], size)
         if not operator.op.accumulates or step.block == last:
             at = self._at(tiled.written(step.operator, step.block), time)
             if at is not None:
                 size = self._draft.items[at].size_bytes
-                yield ItemAccess(self._number[at], True, seen.get(at, len(roots)), size)
+                yield ItemAccess(self._number[at], True, operand_of.get(at, len(roots)), size)
         state = self._states.get(operator.name)
         if state is not None:
             if time > self._draft.items[state].life.lo:

@@ -104,6 +104,7 @@ class _CyclesModel:
                 born, reads = k, []
 
     def _version(self, number: int, born: int, reads: list[int], limit: int, *, kept: bool) -> None:
+        """Add a version of an item, which step `born` writes (-1: none does), and which `limit` replaces."""
         m, item = self._m, self._trace.items[number]
         initial = born < 0
         there: Any = int(item.loaded or (item.given and item.fixed)) if initial else 1
@@ -217,9 +218,9 @@ class _CyclesModel:
         m.add(start + size <= self._s[k]).only_enforce_if(back)
         m.add(start >= self._out_end).only_enforce_if(back, saved)
         m.add(start >= (self._e[last] if last >= 0 else 0)).only_enforce_if(back)
-        flying: dict[int, Any] = {}
+        begun_by: dict[int, Any] = {}
         for j in range(last + 1, k):
             begun = m.new_bool_var("")
             m.add(start >= self._e[j]).only_enforce_if(back, begun.negated())
-            flying[j] = begun
-        return flying
+            begun_by[j] = begun
+        return begun_by

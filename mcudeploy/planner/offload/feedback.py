@@ -42,9 +42,9 @@ def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | 
     result = plan
     for wait in run.waits:
         transfer = plan.transfers[wait.transfer]
-        # a step starts after its waits; a transfer that begins and ends before it was issued by then
+        # A step starts after its waits, also after that for a transfer which begins and ends right before it.
         wanted = run.starts[transfer.start] - wait.cycles * (1 + (transfer.start == transfer.end))
-        while transfer.direction == "in" and _has_room(result, transfer, capacity_bytes):
+        while transfer.direction == "in" and _may_start_earlier(result, transfer, capacity_bytes):
             result = _moved(result, transfer, transfer.start - 1)
             transfer = replace(transfer, start=transfer.start - 1)
             if run.starts[transfer.start] <= wanted:
@@ -52,10 +52,10 @@ def earlier(plan: Residency, run: Timeline, capacity_bytes: int) -> Residency | 
     return None if result is plan else result
 
 
-def _has_room(plan: Residency, transfer: ItemTransfer, capacity_bytes: int) -> bool:
-    """Return whether a transfer may start a step earlier.
+def _may_start_earlier(plan: Residency, transfer: ItemTransfer, capacity_bytes: int) -> bool:
+    """Return whether a transfer inwards may start a step earlier.
 
-    There must be room, its item must be gone, and its source valid.
+    There must be room, its item must not be in the fast memory, and its source must be valid.
     """
     start = transfer.start - 1
     if start < 0:

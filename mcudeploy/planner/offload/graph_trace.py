@@ -1,4 +1,4 @@
-"""A residency from decided transfers."""
+"""The residency that follows from the transfers of a trace, and the uses of its items."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ def residency_of(
     end = len(trace.steps)
     residences = tuple(
         tuple(sorted(
-            (*_slow(item, own, moving, end), *_fast(item, own, moving, end)), key=lambda it: it.life.lo
+            (*_slow_ones(item, own, moving, end), *_fast_ones(item, own, moving, end)),
+            key=lambda it: it.life.lo,
         ))
         for item, own, moving in zip(trace.items, uses, by_item, strict=True)
     )  # fmt: skip
@@ -60,10 +61,10 @@ def uses_of(trace: Trace, direct: Sequence[frozenset[int]] = ()) -> list[Uses]:
     return uses
 
 
-def _fast(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -> list[Residence]:
+def _fast_ones(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -> list[Residence]:
     """Return the residences in the fast memory: from a write or a transfer inwards to the last access.
 
-    The next write or transfer inwards ends one, and so does a transfer out.
+    The next write, transfer inwards or transfer out ends a residence.
     """
     coming = {transfer.start for transfer in transfers if transfer.direction == "in"}
     opened = set(coming)
@@ -99,10 +100,10 @@ def _is_kept_fast(item: Item, uses: Uses, transfers: Sequence[ItemTransfer]) -> 
     return not (item.given and written < 0) and not any(place > written for place in saved)
 
 
-def _slow(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -> list[Residence]:
+def _slow_ones(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: int) -> list[Residence]:
     """Return the residences in the slow memory: from a transfer out or a direct write to the last read.
 
-    A transfer out begins another one.
+    A transfer out begins another residence.
     """
     leaving = {p.start for p in transfers if p.direction == "out"}
     opened = leaving | ({0} if item.given else set())

@@ -25,9 +25,10 @@ LATEST, LONGEST, WORTH = 0, 1, 2
 
 
 class Accesses(NamedTuple):
-    """Places of a sequence: those of step k are [start[k], start[k + 1]).
+    """The accesses of a sequence; step k has the places [start[k], start[k + 1]).
 
     By place: its step, its entry in the table, and the previous and next place of the same item (-1: none).
+    `clock`: the start of each step in cycles, without waits.
     """
 
     start: Ints
@@ -41,9 +42,9 @@ class Accesses(NamedTuple):
 class Decisions(NamedTuple):
     """Decisions made beforehand.
 
-    The steps in order with repeated ones; by entry of the table the choice for the gap before it and whether
-    it may be direct; bytes kept free if that costs nothing; the eviction order, and whether transfers out go
-    first.
+    `sequence`: the steps in order, with repeated ones. By entry of the table: `force`, the option for the gap
+    before it, and whether it may be `direct`. `slack`: bytes kept free if that costs nothing. `rule`: the
+    eviction order. `outs_first`: transfers out go first.
     """
 
     sequence: Ints
@@ -55,11 +56,11 @@ class Decisions(NamedTuple):
 
 
 class Choice(NamedTuple):
-    """The decisions by place, and the load by step.
+    """The decisions by place: the step before which its item leaves (-1: it stays), whether the item is
+    missing, and whether it is accessed directly.
 
-    By place: the step before which its item leaves (-1: it stays), whether the item is missing, and whether
-    it is accessed directly. Also the bytes in the fast memory by step, the bytes that did not fit, and the
-    worst step.
+    `load`: the bytes in the fast memory by step. `overflow`: the bytes that did not fit; `worst`: the step
+    with the most of them.
     """
 
     leaves: Ints
@@ -97,102 +98,106 @@ def accesses_of(table: TraceTable, sequence: Ints) -> Accesses:
 
 @compiled
 def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
-    table: TraceTable, seen: Accesses, decisions: Decisions, capacity: int
+    table: TraceTable, accesses: Accesses, decisions: Decisions, capacity: int
 ) -> Choice:
     """Choose what leaves a fast memory of `capacity` bytes."""
     sequence, force, direct, slack, rule, _ = decisions
     steps, items = len(sequence), len(table.size)
-    count = seen.start[steps]
+    count = accesses.start[steps]
     leaves = ints(count + items, -1)
     missing = flags(count + items, False)
     directly = flags(count + items, False)
     load = ints(steps, 0)
     here = flags(items, False)
     clean = table.given.copy()
-    at = numbers_from(count, items)
+    last_place = numbers_from(count, items)
     needed = ints(items, -1)
     live, listed = ints(items, 0), flags(items, False)
     alive, held, pinned, overflow, worst, most = 0, 0, 0, 0.0, -1, 0
-    for i in range(items):
-        if table.loaded[i] or (table.fixed[i] and table.given[i]):
-            back = seen.following[count + i]
-            wanted = table.kept[i] and not table.given[i] if back < 0 else table.reads[seen.entry[back]]
-            if not (wanted or (table.fixed[i] and (back >= 0 or table.kept[i]))):
+    for item in range(items):
+        if table.loaded[item] or (table.fixed[item] and table.given[item]):
+            back = accesses.following[count + item]
+            wanted = table.kept[item] and not table.given[item]
+            if back >= 0:
+                wanted = table.reads[accesses.entry[back]]
+            if not (wanted or (table.fixed[item] and (back >= 0 or table.kept[item]))):
                 continue
-            here[i], live[alive], listed[i], alive = True, i, True, alive + 1
-            held += table.size[i]
-            pinned += table.size[i] * table.fixed[i]
+            here[item], live[alive], listed[item], alive = True, item, True, alive + 1
+            held += table.size[item]
+            pinned += table.size[item] * table.fixed[item]
         else:
-            leaves[count + i] = 0
+            leaves[count + item] = 0
     for k in range(steps):
-        lo, hi = seen.start[k], seen.start[k + 1]
+        lo, hi = accesses.start[k], accesses.start[k + 1]
         work = table.work[sequence[k]]
         need = work + pinned
-        for f in range(lo, hi):
-            i = table.item[seen.entry[f]]
-            need += table.size[i] * (not (table.fixed[i] and here[i]))
+        for place in range(lo, hi):
+            item = table.item[accesses.entry[place]]
+            need += table.size[item] * (not (table.fixed[item] and here[item]))
         tight = need > capacity  # then no eviction of other items is enough
-        f = lo
-        while f < hi:  # an operand is present completely, or accessed directly completely
-            e = seen.entry[f]
-            g, whole, able = f, True, direct[e]
-            while g < hi and table.operand[seen.entry[g]] == table.operand[e]:
-                i = table.item[seen.entry[g]]
-                whole = whole and here[i]
-                able = able and (k > 0 or clean[i] or not here[i])
-                g += 1
+        place = lo
+        while place < hi:  # an operand is present completely, or accessed directly completely
+            entry = accesses.entry[place]
+            end, whole, able = place, True, direct[entry]
+            while end < hi and table.operand[accesses.entry[end]] == table.operand[entry]:
+                item = table.item[accesses.entry[end]]
+                whole = whole and here[item]
+                able = able and (k > 0 or clean[item] or not here[item])
+                end += 1
             if able and (tight or not whole):
-                for h in range(f, g):
-                    directly[h] = True
-                    i = table.item[seen.entry[h]]
-                    writes = table.writes[seen.entry[h]]
-                    if here[i] and (tight or writes or not clean[i]):
-                        here[i], leaves[at[i]], held = False, k, held - table.size[i]
-                    clean[i] = True
-            f = g
-        for f in range(lo, hi):
-            i = table.item[seen.entry[f]]
-            needed[i] = k
-            if not directly[f] and not here[i]:
-                here[i], missing[f], held = True, table.reads[seen.entry[f]], held + table.size[i]
-                pinned += table.size[i] * table.fixed[i]
-                if not listed[i]:
-                    live[alive], listed[i] = i, True
+                for other in range(place, end):
+                    directly[other] = True
+                    item = table.item[accesses.entry[other]]
+                    writes = table.writes[accesses.entry[other]]
+                    if here[item] and (tight or writes or not clean[item]):
+                        here[item], leaves[last_place[item]], held = False, k, held - table.size[item]
+                    clean[item] = True
+            place = end
+        for place in range(lo, hi):
+            item = table.item[accesses.entry[place]]
+            needed[item] = k
+            if not directly[place] and not here[item]:
+                here[item], missing[place] = True, table.reads[accesses.entry[place]]
+                held += table.size[item]
+                pinned += table.size[item] * table.fixed[item]
+                if not listed[item]:
+                    live[alive], listed[item] = item, True
                     alive += 1
         while held + work > capacity - slack:
             best, chosen = -np.inf, -1
             kept = 0
             for n in range(alive):
-                i = live[n]
-                if not here[i]:
-                    listed[i] = False
+                item = live[n]
+                if not here[item]:
+                    listed[item] = False
                     continue
-                live[kept] = i
+                live[kept] = item
                 kept += 1
-                if needed[i] == k or table.fixed[i] or not table.linked or (k == 0 and not clean[i]):
+                if needed[item] == k or table.fixed[item] or not table.linked or (k == 0 and not clean[item]):
                     continue
-                back = seen.following[at[i]]
-                if back >= 0 and force[seen.entry[back]] == STAY:
+                back = accesses.following[last_place[item]]
+                if back >= 0 and force[accesses.entry[back]] == STAY:
                     continue
-                then = seen.clock[-1] if back < 0 else seen.clock[seen.step[back]]
+                then = accesses.clock[-1] if back < 0 else accesses.clock[accesses.step[back]]
                 if (
                     held + work <= capacity
-                    and then - seen.clock[k] < table.out_cycles[i] + table.in_cycles[i]
+                    and then - accesses.clock[k] < table.out_cycles[item] + table.in_cycles[item]
                 ):
                     continue
-                cost = (0.0 if clean[i] else table.out_cycles[i]) + (0.0 if back < 0 else table.in_cycles[i])
+                cost = 0.0 if clean[item] else table.out_cycles[item]
+                cost += 0.0 if back < 0 else table.in_cycles[item]
                 if rule == LATEST:
                     score = then
                 elif rule == LONGEST:
-                    score = then - seen.clock[seen.step[at[i]] + 1] - cost
+                    score = then - accesses.clock[accesses.step[last_place[item]] + 1] - cost
                 else:
-                    score = (then - seen.clock[k] + 1.0) * table.size[i] / (cost + 1.0)
+                    score = (then - accesses.clock[k] + 1.0) * table.size[item] / (cost + 1.0)
                 if score > best:
-                    best, chosen = score, i
+                    best, chosen = score, item
             alive = kept
             if chosen < 0:
                 break
-            here[chosen], clean[chosen], leaves[at[chosen]] = False, True, k
+            here[chosen], clean[chosen], leaves[last_place[chosen]] = False, True, k
             held -= table.size[chosen]
         if held + work > capacity:
             excess = held + work - capacity
@@ -200,25 +205,25 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             if excess > most:
                 most, worst = excess, k
         load[k] = held + work
-        for f in range(lo, hi):
-            e = seen.entry[f]
-            i, back = table.item[e], seen.following[f]
-            at[i] = f
-            if not here[i]:
-                leaves[f] = k + 1
+        for place in range(lo, hi):
+            entry = accesses.entry[place]
+            item, back = table.item[entry], accesses.following[place]
+            last_place[item] = place
+            if not here[item]:
+                leaves[place] = k + 1
                 continue
-            if table.writes[e] and not directly[f]:
-                clean[i] = False
-            over = back < 0 and not (table.kept[i] and not clean[i])
-            over = over or (back >= 0 and not table.reads[seen.entry[back]])
-            if over and not (table.fixed[i] and (back >= 0 or table.kept[i])):
-                here[i], held = False, held - table.size[i]
-                pinned -= table.size[i] * table.fixed[i]
-                if back < 0 and table.kept[i]:
-                    leaves[f] = k + 1
+            if table.writes[entry] and not directly[place]:
+                clean[item] = False
+            over = back < 0 and not (table.kept[item] and not clean[item])
+            over = over or (back >= 0 and not table.reads[accesses.entry[back]])
+            if over and not (table.fixed[item] and (back >= 0 or table.kept[item])):
+                here[item], held = False, held - table.size[item]
+                pinned -= table.size[item] * table.fixed[item]
+                if back < 0 and table.kept[item]:
+                    leaves[place] = k + 1
             elif table.linked and (
-                (back < 0 and table.home[i])
-                or (back >= 0 and force[seen.entry[back]] == LEAVE and not table.fixed[i])
+                (back < 0 and table.home[item])
+                or (back >= 0 and force[accesses.entry[back]] == LEAVE and not table.fixed[item])
             ):
-                here[i], clean[i], leaves[f], held = False, True, k + 1, held - table.size[i]
+                here[item], clean[item], leaves[place], held = False, True, k + 1, held - table.size[item]
     return Choice(leaves, missing, directly, load, overflow, worst)

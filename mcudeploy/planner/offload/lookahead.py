@@ -20,7 +20,7 @@ class Outlook:
 
     table: TraceTable
     decisions: loops.Decisions
-    seen: loops.Accesses
+    accesses: loops.Accesses
     choice: loops.Choice
     served: serve_loops.Served | None
 
@@ -34,17 +34,17 @@ class Outlook:
 def run(table: TraceTable, decisions: loops.Decisions, capacity: int) -> Outlook:
     """Choose what leaves, and serve the transfers if everything has room."""
     table_in, decisions_in = vectors(table), vectors(decisions)
-    seen = loops.accesses_of(table_in, decisions_in.sequence)
-    choice = loops.choose(table_in, seen, decisions_in, capacity)
+    accesses = loops.accesses_of(table_in, decisions_in.sequence)
+    choice = loops.choose(table_in, accesses, decisions_in, capacity)
     served = None
     if not choice.overflow:
-        served = arrays(serve_loops.serve(table_in, seen, decisions_in, choice, capacity))
-    return Outlook(table, decisions, arrays(seen), arrays(choice), served)
+        served = arrays(serve_loops.serve(table_in, accesses, decisions_in, choice, capacity))
+    return Outlook(table, decisions, arrays(accesses), arrays(choice), served)
 
 
 def plan_of(trace: Trace, table: TraceTable, outlook: Outlook, method: str) -> Residency:
     """Return the residency of a run."""
-    served, seen = outlook.served, outlook.seen
+    served, accesses = outlook.served, outlook.accesses
     assert served is not None
     transfers = [
         ItemTransfer(int(item), "in" if inwards else "out", int(start), int(end))
@@ -55,7 +55,7 @@ def plan_of(trace: Trace, table: TraceTable, outlook: Outlook, method: str) -> R
     steps = steps_of(trace, outlook.decisions.sequence)
     direct = []
     for k, step in enumerate(steps.steps):
-        places = range(seen.start[k], seen.start[k + 1])
-        items = {int(table.item[seen.entry[f]]) for f in places if outlook.choice.direct[f]}
+        places = range(accesses.start[k], accesses.start[k + 1])
+        items = {int(table.item[accesses.entry[f]]) for f in places if outlook.choice.direct[f]}
         direct.append(frozenset(access.operand for access in step.accesses if access.item in items))
     return residency_of(steps, transfers, direct, method)

@@ -1,9 +1,9 @@
-"""The policy of the source: candidates by free time, from the access trace of the first iteration.
+"""The policy of Capuchin (Peng et al., ASPLOS 2020): candidates by free time, from the first iteration.
 
-Source: Capuchin (Peng et al., ASPLOS 2020), policy. A candidate is a gap between two accesses of an item that
-spans the step with the largest need. FT = (t_back - swap time) - (t_evict + swap time), less the booked time
-of the channel; the largest comes first. If a swap would be exposed and recomputing the item from present
-items costs less, it is recomputed. Candidates are booked until every step fits.
+A candidate is a gap between two accesses of an item that spans the step with the largest need.
+FT = (t_back - swap time) - (t_evict + swap time), less the booked time of the channel; the largest comes
+first. If a swap would be exposed and recomputing the item from present items costs less, it is recomputed.
+Candidates are booked until every step fits.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import numpy as np
 
 from mcudeploy.ir.trace import MemoryLink, Trace
 from mcudeploy.planner.offload.passive import Touch
-from mcudeploy.planner.offload.repeats import Producers, Repeats, chain, producers_of, with_steps
+from mcudeploy.planner.offload.repeats import Producers, Repeats, producers_of, steps_to_recompute, with_steps
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Policy:
 def free_time_policy(
     trace: Trace, touches: Sequence[Touch], capacity_bytes: int, link: MemoryLink, *, recompute: bool
 ) -> Policy:
-    """Return the decisions of the source's method; if gaps run out, the need is not met."""
+    """Return the decisions of Capuchin's policy. If gaps run out, some steps still exceed the capacity."""
     gaps = _gaps(trace, touches)
     times = {(touch.item, touch.step): touch.cycles for touch in touches}
     load = _loads(trace, gaps)
@@ -54,7 +54,7 @@ def free_time_policy(
         if not spanning:
             break
         best = max(spanning, key=book.free_time)
-        if book.take(best):
+        if book.reserve(best):
             away.append(best)
         left.discard(best)
         load[best.lo + 1 : best.hi] -= trace.items[best.item].size_bytes
@@ -99,23 +99,24 @@ class _Book:
     def free_time(self, gap: Gap) -> float:
         """Return the cycles between the two transfers; negative if they would cause a wait."""
         if not self._link.read_rate or not self._link.write_rate:
-            return -self._again(gap)[0]
+            return -self._recomputation(gap)[0]
         gone, come = self._slots(gap)
         return come - gone
 
-    def _again(self, gap: Gap) -> tuple[float, frozenset[int]]:
+    def _recomputation(self, gap: Gap) -> tuple[float, frozenset[int]]:
         """Return the cycles and steps that recompute an item from what is present at its back access."""
         if self._producers is None:
             return np.inf, frozenset()
         present = frozenset(touch for touch, step in self._times if step >= gap.hi or touch in self._present)
-        steps = chain(self._producers, self._order, present, (gap.item, gap.hi), len(self._order))
+        target, depth = (gap.item, gap.hi), len(self._order)
+        steps = steps_to_recompute(self._producers, self._order, present, target, depth)
         if steps is None:
             return np.inf, frozenset()
         return sum(self._trace.steps[step].cycles for step in steps), steps
 
-    def take(self, gap: Gap) -> bool:
+    def reserve(self, gap: Gap) -> bool:
         """Book a gap the cheaper way; return whether that is by the link."""
-        cost, steps = self._again(gap)
+        cost, steps = self._recomputation(gap)
         linked = self._link.read_rate > 0 and self._link.write_rate > 0
         if cost < np.inf and (not linked or cost < max(0.0, -self.free_time(gap))):
             self.repeats = with_steps(self.repeats, gap.hi, steps)

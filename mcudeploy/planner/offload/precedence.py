@@ -71,7 +71,7 @@ def _parted(order: Sequence[int], lo: int, hi: int, first: set[int]) -> tuple[in
     return (*order[:lo], *front, *(step for step in inside if step not in first), *order[hi:])
 
 
-def stands(producers: Producers, order: Sequence[int], repeats: Repeats) -> bool:
+def may_repeat_all(producers: Producers, order: Sequence[int], repeats: Repeats) -> bool:
     """Return whether all repeated steps find their inputs in an order."""
     at = [0] * len(order)
     for place, step in enumerate(order):

@@ -75,7 +75,7 @@ def without_step(repeats: Repeats, step: int, one: int) -> Repeats:
     return {**rest, step: left} if left else rest
 
 
-def chain(
+def steps_to_recompute(
     producers: Producers, at: Sequence[int], alive: frozenset[int], target: tuple[int, int], depth: int
 ) -> frozenset[int] | None:
     """Return the steps that rematerialise an item before a step (the `target`); None if that is impossible.
@@ -111,9 +111,9 @@ def alive_before(run: Outlook, step: int) -> frozenset[int]:
 
     These are used before it, and their next access from there on reads them.
     """
-    seen, table = run.seen, run.table
+    accesses, table = run.accesses, run.table
     k = int(np.flatnonzero(run.decisions.sequence == step)[0])
-    back = seen.following
-    later = back[(seen.step < k) & (back >= seen.start[k])]
-    entries = seen.entry[later]
+    back = accesses.following
+    later = back[(accesses.step < k) & (back >= accesses.start[k])]
+    entries = accesses.entry[later]
     return frozenset(int(item) for item in table.item[entries[table.reads[entries]]])

@@ -43,7 +43,7 @@ _SHARE = 0.75
 """The fraction of the remaining effort for the residency of one plan."""
 
 _UNITS, _TRACE_UNITS = 400, 100
-"""Effort of a layout per step, in addition to residency and moves, and of a trace."""
+"""Effort per step of a layout, in addition to its residency and moves, and of a trace."""
 
 _HOPELESS = 2.5
 """A placement is not tried if its promised wait is more than this many times the least wait so far."""
@@ -181,9 +181,9 @@ class Offloading:
         return None
 
     def prompted(self, residency: Residency) -> Residency:
-        """Return the residency with a wait for each transfer as soon as it should have ended.
+        """Return the residency in which the core waits for each transfer once it should have ended.
 
-        Afterwards blocks may move again.
+        After the wait, the block may move again.
         """
         residency = replace(residency, trace=self.trace)
         run = timeline(residency, self.link)
@@ -195,7 +195,7 @@ class Offloading:
         return replace(residency, transfers=transfers)
 
     def lay_out(self, residency: Residency, budget: Budget) -> Layout:
-        """Return residences with offsets in both memories; they may move in the fast one.
+        """Return the layout of a residency in both memories; blocks may move within the fast one.
 
         The slow memory has room for all. The trace has the times of the steps.
         """
@@ -229,8 +229,10 @@ class Offloading:
     def _together(
         self, residences: Sequence[Sequence[Residence]], there: Iterable[BufferResidence]
     ) -> list[tuple[list[BufferResidence], Interval]]:
-        """Return the residences that have one place, with their life: those of a state in the slow memory,
-        which it has to itself, and each other one alone.
+        """Return groups of residences that share a place, each with its life.
+
+        All residences of a state in the slow memory are one group, which lives as long as the state. Every
+        other residence is a group.
         """
         groups: dict[tuple[int, ...], tuple[list[BufferResidence], Interval]] = {}
         for at, number in there:
@@ -245,8 +247,8 @@ class Offloading:
     ) -> dict[BufferResidence, Interval]:
         """Return the residences that may not always move, and the steps during which they may.
 
-        Graph inputs, outputs and states never move; what an engine copies moves in the longest time without a
-        transfer.
+        Graph inputs, outputs and states never move. A residence that an engine reads or writes moves only in
+        its longest time without a transfer.
         """
         movable = {
             (at, number): NEVER

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
@@ -14,17 +15,17 @@ from mcudeploy.planner.offload.list_loops import Decisions
 from mcudeploy.planner.offload.lookahead import Outlook, run
 from mcudeploy.planner.offload.passive import passive_plan, touches_of
 from mcudeploy.planner.offload.policy import free_time_policy
-from mcudeploy.planner.offload.precedence import moved, needs_of, stands
+from mcudeploy.planner.offload.precedence import may_repeat_all, moved, needs_of
 from mcudeploy.planner.offload.repeats import (
     Repeats,
     alive_before,
-    chain,
     producers_of,
     sequence_with,
+    steps_to_recompute,
     with_steps,
     without_step,
 )
-from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable, sequence_of
+from mcudeploy.planner.offload.trace_tables import Flags, Ints, TraceTable
 
 _SLACKS = (0.0, 0.05, 0.1, 0.2, 0.3)
 """Fractions of the fast memory that are kept free for transfers if that costs nothing."""
@@ -44,7 +45,7 @@ _DEPTHS = (0, 1, 2, 3, 5, 8)
 class Point:
     """A state of the search: the steps in order, repeats, and the resulting run.
 
-    By place of the sequence, it also stores the step to which the place belongs.
+    `owner`: by place of the sequence, the step of `order` that runs there or needs the repeated step there.
     """
 
     order: tuple[int, ...]
@@ -54,15 +55,16 @@ class Point:
 
 
 class OffloadSearch:
-    """A search that tries decisions and keeps the best. A byte without room costs `price` cycles."""
+    """Try decisions and keep the best. A byte without room in a step costs `price` cycles."""
 
     def __init__(self, trace: Trace, table: TraceTable, capacity: int, effort: Effort) -> None:
-        self._trace, self._table, self._capacity, self._effort = trace, table, capacity, effort
+        self._trace, self._table, self._capacity, self.effort = trace, table, capacity, effort
         self._producers, self._needs = producers_of(trace), needs_of(trace)
-        self._price = np.inf
+        self.price = np.inf
         count = len(table.item)
         order = tuple(range(len(trace.steps)))
-        start = Decisions(sequence_of(trace), np.zeros(count, np.int64), np.zeros(count, np.bool_))
+        sequence = np.arange(len(order), dtype=np.int64)
+        start = Decisions(sequence, np.zeros(count, np.int64), np.zeros(count, np.bool_))
         first = self._run(with_room(table, capacity, start))
         self.best = Point(order, {}, first.decisions.sequence, first)
 
@@ -70,18 +72,10 @@ class OffloadSearch:
         """Return the cycles, plus the price of bytes without room."""
         if each.served is not None:
             return each.served.cycles
-        return float(each.seen.clock[-1]) + self._price * each.choice.overflow
-
-    def set_price(self, price: float) -> None:
-        """Set the price of a byte without room, per step."""
-        self._price = price
-
-    def is_over(self) -> bool:
-        """Return whether the effort is spent."""
-        return self._effort.is_spent()
+        return float(each.accesses.clock[-1]) + self.price * each.choice.overflow
 
     def _run(self, decisions: Decisions) -> Outlook:
-        self._effort.spend(_RUN_UNITS + _PLACE_UNITS * len(self._table.item))
+        self.effort.spend(_RUN_UNITS + _PLACE_UNITS * len(self._table.item))
         return run(self._table, decisions, self._capacity)
 
     def attempt(self, decisions: Decisions) -> bool:
@@ -92,21 +86,12 @@ class OffloadSearch:
             self.best = replace(self.best, run=outlook)
         return better
 
-    def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats) -> bool:
-        """Accept another order or other repeats if they are better; return whether they are."""
+    def attempt_sequence(self, order: tuple[int, ...], repeats: Repeats, **others: Any) -> bool:
+        """Accept an order, repeats and `others` of the decisions if better; return whether they are."""
         sequence, owner = sequence_with(order, repeats)
-        better = self.attempt(self.best.run.decisions._replace(sequence=sequence))
+        better = self.attempt(self.best.run.decisions._replace(sequence=sequence, **others))
         if better:
             self.best = Point(order, repeats, owner, self.best.run)
-        return better
-
-    def attempt_policy(self, force: Ints, repeats: Repeats) -> bool:
-        """Accept forced gaps and repeats if they are better; items with the most free time leave first."""
-        sequence, owner = sequence_with(self.best.order, repeats)
-        decisions = self.best.run.decisions
-        better = self.attempt(decisions._replace(sequence=sequence, force=force, slack=0, rule=loops.LONGEST))
-        if better:
-            self.best = Point(self.best.order, repeats, owner, self.best.run)
         return better
 
     def direct_operands(self) -> tuple[frozenset[int], ...]:
@@ -124,7 +109,7 @@ class OffloadSearch:
         for slack in _SLACKS:
             for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
                 for outs_first in (False, True):
-                    if self.is_over():
+                    if self.effort.is_spent():
                         return
                     now = self.best.run.decisions
                     other = now._replace(slack=int(slack * self._capacity), rule=rule, outs_first=outs_first)
@@ -138,9 +123,9 @@ class OffloadSearch:
             at = np.argsort(np.array(self.best.order)).tolist()
             tried: set[frozenset[int]] = set()
             for depth in _DEPTHS:
-                if self.is_over():
+                if self.effort.is_spent():
                     return gained
-                more = chain(self._producers, at, alive, (item, step), depth)
+                more = steps_to_recompute(self._producers, at, alive, (item, step), depth)
                 if more is None or more in tried:
                     break
                 tried.add(more)
@@ -154,17 +139,17 @@ class OffloadSearch:
         costs: dict[tuple[int, int], float] = {}
         tight = now.choice.load > self._capacity
         next_tight = np.flatnonzero(tight)
-        for f in range(int(now.seen.start[-1])):
-            item, before = int(table.item[now.seen.entry[f]]), int(now.seen.before[f])
-            if not table.reads[now.seen.entry[f]] or self._producers.producer[item] < 0:
+        for f in range(int(now.accesses.start[-1])):
+            item, before = int(table.item[now.accesses.entry[f]]), int(now.accesses.before[f])
+            if not table.reads[now.accesses.entry[f]] or self._producers.producer[item] < 0:
                 continue
             missing = bool(now.choice.missing[f] or now.choice.direct[f])
             if len(next_tight):
-                lo, hi = now.seen.step[before], now.seen.step[f]
+                lo, hi = now.accesses.step[before], now.accesses.step[f]
                 at = int(np.searchsorted(next_tight, lo, side="right"))
                 missing = at < len(next_tight) and next_tight[at] < hi
             if missing:
-                step = int(self.best.owner[now.seen.step[f]])
+                step = int(self.best.owner[now.accesses.step[f]])
                 cycles = float(table.cycles[self._producers.producer[item]])
                 costs[item, step] = cycles / max(1, int(table.size[item]))
         return sorted(costs, key=lambda each: (costs[each], each))
@@ -174,7 +159,7 @@ class OffloadSearch:
         gained = 0
         for step, steps in sorted(self.best.repeats.items()):
             for one in sorted(steps):
-                if self.is_over():
+                if self.effort.is_spent():
                     return gained
                 if one in self.best.repeats.get(step, frozenset()):
                     repeats = without_step(self.best.repeats, step, one)
@@ -186,13 +171,13 @@ class OffloadSearch:
         gained = 0
         now, table = self.best.run, self._table
         tried: set[int] = set()
-        for f in range(int(now.seen.start[-1])):
-            entry, before = int(now.seen.entry[f]), int(now.seen.before[f])
-            if not table.reads[entry] or now.seen.step[f] <= now.seen.step[before] + 1:
+        for f in range(int(now.accesses.start[-1])):
+            entry, before = int(now.accesses.entry[f]), int(now.accesses.before[f])
+            if not table.reads[entry] or now.accesses.step[f] <= now.accesses.step[before] + 1:
                 continue
             if now.choice.leaves[before] < 0 or entry in tried:
                 continue
-            if self.is_over():
+            if self.effort.is_spent():
                 return gained
             tried.add(entry)
             force = self.best.run.decisions.force.copy()
@@ -201,14 +186,14 @@ class OffloadSearch:
         return gained
 
     def orders(self) -> int:
-        """Move steps around those that wait."""
+        """Move steps around those that wait; return the number of improvements."""
         gained = 0
         for step in self._around_waits():
             order = self.best.order
             for other in dict.fromkeys(moved(order, self._needs, order.index(step))):
-                if self.is_over():
+                if self.effort.is_spent():
                     return gained
-                fits = other != order and stands(self._producers, other, self.best.repeats)
+                fits = other != order and may_repeat_all(self._producers, other, self.best.repeats)
                 if fits and self.attempt_sequence(other, self.best.repeats):
                     gained += 1
                     break
@@ -226,11 +211,11 @@ class OffloadSearch:
         return list(steps)
 
     def directs(self) -> int:
-        """Toggle direct access of operands."""
+        """Toggle direct access of operands; return the number of improvements."""
         gained = 0
         table = self._table
         for operand in np.unique(table.operand[np.isfinite(table.direct)]):
-            if self.is_over():
+            if self.effort.is_spent():
                 return gained
             group = table.operand == operand
             direct = self.best.run.decisions.direct.copy()
@@ -252,10 +237,10 @@ class OffloadTask:
 
 
 def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
-    """Return the best run found, and its starting point.
+    """Return the best run found, and the name of its starting point.
 
-    That is the look-ahead plan, the gaps and repeats of the source's method, or repeats until little has to
-    leave.
+    That is `look-ahead`, `free time` (the gaps and repeats of Capuchin's policy), or `repeats first` (repeats
+    until little has to leave).
     """
     own = effort.part(1 / 3) if task.recompute else effort
     first = OffloadSearch(task.trace, task.table, task.capacity, own)
@@ -268,17 +253,17 @@ def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
     if not task.recompute or first.best.run.added_cycles <= 0:
         return first.best.run, method
     second = OffloadSearch(task.trace, task.table, task.capacity, effort)
-    alone = OffloadSearch(
+    by_repeats = OffloadSearch(
         task.trace,
         task.table._replace(linked=False),
         task.capacity,
         effort.part(0.5 if task.table.linked else 0.9),
     )
-    for price in _prices(alone):
-        alone.set_price(price)
-        alone.add_repeats()
-        alone.drop_repeats()
-        second.attempt_sequence(alone.best.order, alone.best.repeats)
+    for price in _prices(by_repeats):
+        by_repeats.price = price
+        by_repeats.add_repeats()
+        by_repeats.drop_repeats()
+        second.attempt_sequence(by_repeats.best.order, by_repeats.best.repeats)
     second.rules()
     _improve(second, task)
     if second.cost(second.best.run) < first.cost(first.best.run):
@@ -287,7 +272,7 @@ def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
 
 
 def _by_policy(search: OffloadSearch, task: OffloadTask) -> bool:
-    """Return whether the source's method, from the access trace of the passive iteration, is better."""
+    """Return whether Capuchin's policy, from the access trace of the passive iteration, is better."""
     passive = passive_plan(task.trace, task.capacity, task.link, search.direct_operands())
     if passive is None:
         return False
@@ -299,12 +284,13 @@ def _by_policy(search: OffloadSearch, task: OffloadTask) -> bool:
         for entry in range(task.table.first[step], task.table.first[step + 1]):
             if (int(task.table.item[entry]), step) in leaving:
                 force[entry] = loops.LEAVE
-    return search.attempt_policy(force, policy.repeats)
+    order = search.best.order
+    return search.attempt_sequence(order, policy.repeats, force=force, slack=0, rule=loops.LONGEST)
 
 
 def _improve(search: OffloadSearch, task: OffloadTask) -> None:
     gained = 1
-    while gained and not search.is_over():
+    while gained and not search.effort.is_spent():
         gained = search.gaps()
         if task.reorder:
             gained += search.orders()
@@ -317,11 +303,11 @@ def _improve(search: OffloadSearch, task: OffloadTask) -> None:
 def _prices(search: OffloadSearch) -> Iterator[float]:
     """Yield increasing prices of bytes without room, until there are none."""
     now = search.best.run
-    price = float(now.seen.clock[-1]) / max(1.0, now.choice.overflow) / 100
-    while search.best.run.choice.overflow and not search.is_over() and price < _DEAREST:
+    price = float(now.accesses.clock[-1]) / max(1.0, now.choice.overflow) / 100
+    while search.best.run.choice.overflow and not search.effort.is_spent() and price < _DEAREST:
         yield price
         price *= 3
-    search.set_price(np.inf)
+    search.price = np.inf
 
 
 def with_room(table: TraceTable, capacity: int, start: Decisions) -> Decisions:

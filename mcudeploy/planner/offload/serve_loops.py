@@ -38,6 +38,13 @@ def _add(load: Ints, lo: int, hi: int, size: int) -> None:
 
 
 @compiled
+def _item_at(table: TraceTable, accesses: Accesses, place: int) -> int:
+    """Return the item of an access, or of a place that stands for an item before the first step."""
+    count = accesses.start[-1]
+    return int(place - count if place >= count else table.item[accesses.entry[place]])
+
+
+@compiled
 def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
     for k in range(lo, hi):  # noqa: SIM110  (numba has no all)
         if load[k] + size > capacity:
@@ -46,99 +53,100 @@ def _fits(load: Ints, lo: int, hi: int, size: int, capacity: int) -> bool:
 
 
 @compiled
-def _leaving(table: TraceTable, seen: Accesses, choice: Choice, place: int) -> int:
+def _leaving(table: TraceTable, accesses: Accesses, choice: Choice, place: int) -> int:
     """Return the place after which the bytes of a place leave; -1 if they change or are read directly."""
     while choice.leaves[place] < 0 or choice.direct[place]:
-        place = seen.following[place]
-        if place < 0 or table.writes[seen.entry[place]] or choice.direct[place]:
+        place = accesses.following[place]
+        if place < 0 or table.writes[accesses.entry[place]] or choice.direct[place]:
             return -1
     return place
 
 
 @compiled
 def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
-    table: TraceTable, seen: Accesses, decisions: Decisions, choice: Choice, capacity: int
+    table: TraceTable, accesses: Accesses, decisions: Decisions, choice: Choice, capacity: int
 ) -> Served:
     """Run the steps with the chosen evictions, and return the transfers."""
     sequence, outs_first = decisions.sequence, decisions.outs_first
     steps, items = len(sequence), len(table.size)
-    count = seen.start[steps]
+    count = accesses.start[steps]
     load, missing, leaves = choice.load.copy(), choice.missing.copy(), choice.leaves.copy()
     clean = table.given.copy()
-    number = ints(count + items, -1)  # of the transfer outwards, inwards, by place
+    transfer_of = ints(count + items, -1)  # by place: out of or into the fast memory before it
     most = 3 * (count + items)
+    # By transfer: item, whether inwards, place, first and last step, end in cycles.
     p_item, p_in = ints(most, 0), flags(most, False)
     p_place = ints(most, -1)
     p_start, p_end, p_done = ints(most, 0), ints(most, 0), floats(most, 0.0)
     pending = ints(count + items, 0)
-    flying = ints(count + items, 0)
+    in_flight = ints(count + items, 0)
     wanted = ints(count + 1, 0)
     waits = floats(steps + 1, 0.0)
     waiting, flights, transfers, wants, next_want = 0, 0, 0, 0, 0
-    for f in range(count):
-        if missing[f]:
-            wanted[wants] = f
+    for place in range(count):
+        if missing[place]:
+            wanted[wants] = place
             wants += 1
     now = free = 0.0
     for k in range(steps + 1):
         begin = now
         # Items that step k - 1 accessed last: gone at once, or waiting to be written out.
-        for f in range(seen.start[k - 1] if k else count, seen.start[k] if k else count + items):
-            i = f - count if f >= count else table.item[seen.entry[f]]
-            if (f < count and table.writes[seen.entry[f]]) or (f >= count and table.loaded[i]):
-                clean[i] = choice.direct[f] if f < count else table.given[i]
-                g = -1 if clean[i] or not table.linked else _leaving(table, seen, choice, f)
-                if g >= 0 and k < steps:
-                    pending[waiting] = g
+        for place in range(accesses.start[k - 1] if k else count, accesses.start[k] if k else count + items):
+            item = _item_at(table, accesses, place)
+            if table.writes[accesses.entry[place]] if place < count else table.loaded[item]:
+                clean[item] = choice.direct[place] if place < count else table.given[item]
+                last = -1 if clean[item] or not table.linked else _leaving(table, accesses, choice, place)
+                if last >= 0 and k < steps:
+                    pending[waiting] = last
                     waiting += 1
-            if leaves[f] >= 0 and not choice.direct[f] and clean[i] and number[f] < 0:
-                _add(load, k, leaves[f], -table.size[i])
+            if leaves[place] >= 0 and not choice.direct[place] and clean[item] and transfer_of[place] < 0:
+                _add(load, k, leaves[place], -table.size[item])
         # Items that should have left by now stay a step longer; items in use stay.
         left = 0
-        for n in range(waiting):
-            f = pending[n]
-            i = f - count if f >= count else table.item[seen.entry[f]]
-            back = seen.following[f]
-            if back >= 0 and seen.step[back] == k and not choice.direct[back]:
-                _add(load, leaves[f], k, table.size[i])
+        for at in range(waiting):
+            place = pending[at]
+            item = _item_at(table, accesses, place)
+            back = accesses.following[place]
+            if back >= 0 and accesses.step[back] == k and not choice.direct[back]:
+                _add(load, leaves[place], k, table.size[item])
                 missing[back] = False
-                f = -1 if table.writes[seen.entry[back]] else _leaving(table, seen, choice, back)
-                if f < 0:
+                place = -1 if table.writes[accesses.entry[back]] else _leaving(table, accesses, choice, back)
+                if place < 0:
                     continue
-            pending[left] = f
+            pending[left] = place
             left += 1
-            if leaves[f] <= k < steps:
-                _add(load, leaves[f], k + 1, table.size[i])
-                leaves[f] = k + 1
+            if leaves[place] <= k < steps:
+                _add(load, leaves[place], k + 1, table.size[item])
+                leaves[place] = k + 1
         waiting = left
         if k == steps:
-            for n in range(transfers):
-                if not p_in[n] and p_end[n] >= steps:
-                    now = max(now, p_done[n])
+            for at in range(transfers):
+                if not p_in[at] and p_end[at] >= steps:
+                    now = max(now, p_done[at])
             waits[k] = now - begin
             break
         # What is read directly must have been written out; what does not fit must have left.
-        urgent = seen.start[k]
+        urgent = accesses.start[k]
         while True:
             chosen = -1
-            while urgent < seen.start[k + 1]:
-                i = table.item[seen.entry[urgent]]
-                if choice.direct[urgent] and table.reads[seen.entry[urgent]]:
-                    for n in range(waiting):
-                        if pending[n] == seen.before[urgent]:
-                            chosen = n
-                    if chosen < 0 and not clean[i]:  # it never left: it is written out, and stays
-                        free = max(now, free) + table.out_cycles[i]
+            while urgent < accesses.start[k + 1]:
+                item = table.item[accesses.entry[urgent]]
+                if choice.direct[urgent] and table.reads[accesses.entry[urgent]]:
+                    for at in range(waiting):
+                        if pending[at] == accesses.before[urgent]:
+                            chosen = at
+                    if chosen < 0 and not clean[item]:  # it never left: it is written out, and stays
+                        free = max(now, free) + table.out_cycles[item]
                         now = free
-                        p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
+                        p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
                         p_start[transfers], p_end[transfers] = k, k
                         transfers += 1
-                        clean[i] = True
-                    for n in range(flights):
-                        if p_item[flying[n]] == i and p_end[flying[n]] > k:
-                            now = max(now, p_done[flying[n]])
-                            _add(load, k, p_end[flying[n]], -table.size[p_item[flying[n]]])
-                            p_end[flying[n]] = k
+                        clean[item] = True
+                    for at in range(flights):
+                        if p_item[in_flight[at]] == item and p_end[in_flight[at]] > k:
+                            now = max(now, p_done[in_flight[at]])
+                            _add(load, k, p_end[in_flight[at]], -table.size[p_item[in_flight[at]]])
+                            p_end[in_flight[at]] = k
                 if chosen >= 0:
                     break
                 urgent += 1
@@ -147,145 +155,146 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             if chosen < 0:
                 first = -1
                 left = 0
-                for n in range(flights):
-                    p = flying[n]
-                    if p_end[p] > k or seen.step[p_place[p]] >= k:
-                        flying[left] = p
+                for at in range(flights):
+                    sent = in_flight[at]
+                    if p_end[sent] > k or accesses.step[p_place[sent]] >= k:
+                        in_flight[left] = sent
                         left += 1
-                        if seen.step[p_place[p]] < k and (first < 0 or p_done[p] < p_done[first]):
-                            first = p
+                        if accesses.step[p_place[sent]] < k and (first < 0 or p_done[sent] < p_done[first]):
+                            first = sent
                 flights = left
                 if first >= 0:
                     now = max(now, p_done[first])
                     _add(load, k, p_end[first], -table.size[p_item[first]])
                     p_end[first] = k
                     continue
-                for n in range(waiting):
-                    if seen.step[pending[n]] < k and (
-                        chosen < 0 or leaves[pending[n]] < leaves[pending[chosen]]
+                for at in range(waiting):
+                    if accesses.step[pending[at]] < k and (
+                        chosen < 0 or leaves[pending[at]] < leaves[pending[chosen]]
                     ):
-                        chosen = n
+                        chosen = at
                 if chosen < 0:
                     break
-            f = pending[chosen]
+            place = pending[chosen]
             waiting -= 1
             pending[chosen] = pending[waiting]
-            i = f - count if f >= count else table.item[seen.entry[f]]
-            free = max(now, free) + table.out_cycles[i]
+            item = _item_at(table, accesses, place)
+            free = max(now, free) + table.out_cycles[item]
             now = free
-            p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
+            p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
             p_start[transfers], p_end[transfers] = k, k
-            number[f] = transfers
+            transfer_of[place] = transfers
             transfers += 1
-            clean[i] = True
-            _add(load, k, leaves[f], -table.size[i])
-        for f in range(seen.start[k], seen.start[k + 1]):
-            if missing[f] and number[f] >= 0:
-                now = max(now, p_done[number[f]])
-        for f in range(seen.start[k], seen.start[k + 1]):
-            if not missing[f] or number[f] >= 0:
+            clean[item] = True
+            _add(load, k, leaves[place], -table.size[item])
+        for place in range(accesses.start[k], accesses.start[k + 1]):
+            if missing[place] and transfer_of[place] >= 0:
+                now = max(now, p_done[transfer_of[place]])
+        for place in range(accesses.start[k], accesses.start[k + 1]):
+            if not missing[place] or transfer_of[place] >= 0:
                 continue
-            i, p = table.item[seen.entry[f]], number[seen.before[f]]
-            if p >= 0 and p_end[p] > k:
-                now = max(now, p_done[p])
-                _add(load, k, p_end[p], -table.size[i])
-                p_end[p] = k
-            free = max(now, free) + table.in_cycles[i]
+            item, sent = table.item[accesses.entry[place]], transfer_of[accesses.before[place]]
+            if sent >= 0 and p_end[sent] > k:
+                now = max(now, p_done[sent])
+                _add(load, k, p_end[sent], -table.size[item])
+                p_end[sent] = k
+            free = max(now, free) + table.in_cycles[item]
             now = free
-            p_item[transfers], p_in[transfers], p_done[transfers] = i, True, free
+            p_item[transfers], p_in[transfers], p_done[transfers] = item, True, free
             p_start[transfers], p_end[transfers] = k, k
-            number[f] = transfers
+            transfer_of[place] = transfers
             transfers += 1
         # What returns to the slow memory begins to leave before the last step.
         left = 0
-        for n in range(waiting):
-            f = pending[n]
-            i = f - count if f >= count else table.item[seen.entry[f]]
-            if k < steps - 1 or not table.home[i] or seen.following[f] >= 0:
-                pending[left] = f
+        for at in range(waiting):
+            place = pending[at]
+            item = _item_at(table, accesses, place)
+            if k < steps - 1 or not table.home[item] or accesses.following[place] >= 0:
+                pending[left] = place
                 left += 1
                 continue
-            free = max(now, free) + table.out_cycles[i]
-            p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
+            free = max(now, free) + table.out_cycles[item]
+            p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
             p_start[transfers], p_end[transfers] = k, steps if table.overlapped else k
             if not table.overlapped:
                 now = free
-                _add(load, k, leaves[f], -table.size[i])
-            number[f], p_place[transfers] = transfers, f
+                _add(load, k, leaves[place], -table.size[item])
+            transfer_of[place], p_place[transfers] = transfers, place
             transfers += 1
-            clean[i] = True
+            clean[item] = True
         waiting = left
         waits[k] = now - begin
         spent = table.cycles[sequence[k]]
         last = -1
-        for f in range(seen.start[k], seen.start[k + 1]):
-            if choice.direct[f] and table.operand[seen.entry[f]] != last:
-                last = table.operand[seen.entry[f]]
-                spent += table.direct[seen.entry[f]]
+        for place in range(accesses.start[k], accesses.start[k + 1]):
+            if choice.direct[place] and table.operand[accesses.entry[place]] != last:
+                last = table.operand[accesses.entry[place]]
+                spent += table.direct[accesses.entry[place]]
         # Keep the engine busy while the step runs.
         while table.overlapped and free - now < spent:
             best, chosen, inward = np.inf, -1, -1
-            for n in range(waiting):
-                f = pending[n]
-                i = f - count if f >= count else table.item[seen.entry[f]]
-                back = seen.following[f]
+            for at in range(waiting):
+                place = pending[at]
+                item = _item_at(table, accesses, place)
+                back = accesses.following[place]
                 if back >= 0 and not choice.direct[back]:
-                    gap = seen.clock[seen.step[back]] - seen.clock[k]
-                    if gap < max(free - now, 0.0) + table.out_cycles[i] + table.in_cycles[i]:
+                    gap = accesses.clock[accesses.step[back]] - accesses.clock[k]
+                    if gap < max(free - now, 0.0) + table.out_cycles[item] + table.in_cycles[item]:
                         continue  # if there is room it never leaves
-                due = seen.clock[leaves[f]] - table.out_cycles[i]
+                due = accesses.clock[leaves[place]] - table.out_cycles[item]
                 if due < best:
-                    best, chosen = due, n
-            while next_want < wants and (seen.step[wanted[next_want]] <= k or number[wanted[next_want]] >= 0):
+                    best, chosen = due, at
+            while next_want < wants:
+                place = wanted[next_want]
+                if accesses.step[place] > k and transfer_of[place] < 0:
+                    break
                 next_want += 1
             tried = 0
-            n = next_want
-            while n < wants and tried < _WINDOW and not (outs_first and chosen >= 0):
-                f = wanted[n]
-                n += 1
-                g = seen.before[f]
-                if number[f] >= 0 or (g < count and seen.step[g] >= k) or not missing[f]:
+            at = next_want
+            while at < wants and tried < _WINDOW and not (outs_first and chosen >= 0):
+                place = wanted[at]
+                at += 1
+                before = accesses.before[place]
+                used = before < count and accesses.step[before] >= k
+                if transfer_of[place] >= 0 or used or not missing[place]:
                     continue
                 tried += 1
-                i = table.item[seen.entry[f]]
-                if (
-                    not clean[i]
-                    or (k == 0 and table.loaded[i])
-                    or (number[g] >= 0 and (p_end[number[g]] > k or p_start[number[g]] == k))
-                ):
+                item, sent = table.item[accesses.entry[place]], transfer_of[before]
+                leaves_now = sent >= 0 and (p_end[sent] > k or p_start[sent] == k)
+                if not clean[item] or (k == 0 and table.loaded[item]) or leaves_now:
                     continue
-                due = seen.clock[seen.step[f]] - table.in_cycles[i]
-                if due < best and _fits(load, k, seen.step[f], table.size[i], capacity):
-                    best, inward = due, f
+                due = accesses.clock[accesses.step[place]] - table.in_cycles[item]
+                if due < best and _fits(load, k, accesses.step[place], table.size[item], capacity):
+                    best, inward = due, place
                     break
             if inward >= 0:
-                i = table.item[seen.entry[inward]]
-                free = max(now, free) + table.in_cycles[i]
-                p_item[transfers], p_in[transfers], p_done[transfers] = i, True, free
-                p_start[transfers], p_end[transfers] = k, seen.step[inward]
-                number[inward] = transfers
+                item = table.item[accesses.entry[inward]]
+                free = max(now, free) + table.in_cycles[item]
+                p_item[transfers], p_in[transfers], p_done[transfers] = item, True, free
+                p_start[transfers], p_end[transfers] = k, accesses.step[inward]
+                transfer_of[inward] = transfers
                 transfers += 1
-                _add(load, k, seen.step[inward], table.size[i])
+                _add(load, k, accesses.step[inward], table.size[item])
             elif chosen >= 0:
-                f = pending[chosen]
+                place = pending[chosen]
                 waiting -= 1
                 pending[chosen] = pending[waiting]
-                i = f - count if f >= count else table.item[seen.entry[f]]
-                free = max(now, free) + table.out_cycles[i]
-                p = k + 1
-                late = now + spent - seen.clock[k + 1]
-                while p < steps and seen.clock[p] + late < free:
-                    p += 1
-                p_item[transfers], p_in[transfers], p_done[transfers] = i, False, free
-                p_start[transfers], p_end[transfers] = k, p
-                number[f], p_place[transfers] = transfers, f
-                flying[flights] = transfers
+                item = _item_at(table, accesses, place)
+                free = max(now, free) + table.out_cycles[item]
+                end = k + 1
+                late = now + spent - accesses.clock[k + 1]
+                while end < steps and accesses.clock[end] + late < free:
+                    end += 1
+                p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
+                p_start[transfers], p_end[transfers] = k, end
+                transfer_of[place], p_place[transfers] = transfers, place
+                in_flight[flights] = transfers
                 flights += 1
                 transfers += 1
-                clean[i] = True
-                gone = max(p, seen.step[f] + 1)
-                _add(load, gone, leaves[f], -table.size[i])
-                _add(load, leaves[f], gone, table.size[i])
+                clean[item] = True
+                gone = max(end, accesses.step[place] + 1)
+                _add(load, gone, leaves[place], -table.size[item])
+                _add(load, leaves[place], gone, table.size[item])
             else:
                 break
         now += spent

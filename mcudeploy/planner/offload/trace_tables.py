@@ -113,11 +113,6 @@ def _entries(trace: Trace, step: TraceStep, link: MemoryLink, count: int) -> lis
     return sorted(entries, key=lambda entry: entry.operand)
 
 
-def sequence_of(trace: Trace) -> Ints:
-    """Return the steps of a trace in order."""
-    return np.arange(len(trace.steps), dtype=np.int64)
-
-
 def steps_of(trace: Trace, sequence: Sequence[int] | Ints) -> Trace:
     """Return a trace of some steps of another, repeated and ordered as in the sequence."""
     steps = (

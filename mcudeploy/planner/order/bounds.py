@@ -67,20 +67,20 @@ class NeedsNetwork:
         self.problem = problem
         self.source = problem.steps + 2 * len(problem.buffers)
         self.sink = self.source + 1
-        self.endless = sum(buffer.size_bytes for buffer in problem.buffers) + 1
+        self.unlimited = sum(buffer.size_bytes for buffer in problem.buffers) + 1
         self.base = sum(b.size_bytes for b in problem.buffers if b.kept and not b.touched_by)
-        arcs = [(step, other, self.endless) for step, needed in enumerate(problem.before) for other in needed]
+        arcs = [(step, it, self.unlimited) for step, before in enumerate(problem.before) for it in before]
         for number, buffer in enumerate(problem.buffers):
             if not buffer.touched_by or buffer.is_scratch:
                 continue
             begun, left = self._nodes(number)
             arcs.append((begun, left, buffer.size_bytes))
-            arcs += ((step, begun, self.endless) for step in buffer.touched_by)
-            arcs += ((left, step, self.endless) for step in buffer.touched_by)
+            arcs += ((step, begun, self.unlimited) for step in buffer.touched_by)
+            arcs += ((left, step, self.unlimited) for step in buffer.touched_by)
             if buffer.initial:
-                arcs.append((self.source, begun, self.endless))
+                arcs.append((self.source, begun, self.unlimited))
             if buffer.kept:
-                arcs.append((left, self.sink, self.endless))
+                arcs.append((left, self.sink, self.unlimited))
         self.arcs = np.array(arcs, np.int64).reshape(-1, 3)
 
     def _nodes(self, buffer: int) -> tuple[int, int]:
@@ -98,5 +98,5 @@ class NeedsNetwork:
                 fixed += buffer.size_bytes
             else:
                 arcs.append((self.source, self._nodes(number)[0]))
-        added = np.array([(*ends, self.endless) for ends in arcs], np.int64)
+        added = np.array([(*ends, self.unlimited) for ends in arcs], np.int64)
         return fixed + max_flow(np.concatenate([self.arcs, added]), self.source, self.sink)

@@ -12,9 +12,8 @@ from mcudeploy.planner.order.order_problem import OrderProblem
 
 @dataclass(frozen=True, eq=False)
 class Closure:
-    """The ancestors and descendants of each step (without itself), and its first and last possible place.
-
-    The places are `asap` and `alap`.
+    """The ancestors and descendants of each step (without itself), and its first and last possible place,
+    `asap` and `alap`.
     """
 
     ancestors: tuple[int, ...]

@@ -1,9 +1,9 @@
 """Dependences that cost nothing: some order of least peak satisfies them, so a search may assume them.
 
-Consider a step that all its successors reach through one step, the next, and that never reduces the live
-memory. It can wait until right before the next: until then it only adds memory. A scaled copy of a tensor,
-for example, is computed when it is added to the others, not before. In reverse, a step that never increases
-the live memory can follow right after its predecessor.
+Consider a step that never reduces the live memory, and a *next* step: one that depends on it, and before all
+others that do. The step can wait until right before the next, for until then it only adds memory. A scaled
+copy of a tensor, for example, is computed when it is added to the others, not before. In reverse, a step that
+never increases the live memory can follow right after its predecessor.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ def _delays(problem: OrderProblem, effort: Effort) -> list[Pair]:
     ancestors, descendants = list(closure.ancestors), list(closure.descendants)
     before, after = list(problem.needs), [list(each) for each in problem.after]
     pairs: list[Pair] = []
-    for step in reversed(range(problem.steps)):  # late ones first: what waits for them has one next step less
+    # Late steps first: their new dependences leave some earlier steps with a single next step.
+    for step in reversed(range(problem.steps)):
         effort.spend(_STEP_UNITS)
         if effort.is_spent():
             break

@@ -32,15 +32,15 @@ def best_first(problem: OrderProblem, floor: int, beat: int, effort: Effort) -> 
     if floor >= beat:
         return OrderOutcome(None, floor)
     everything, everywhere = (1 << problem.steps) - 1, Choosers(problem).movable(Closure.of(problem))
-    came: dict[int, tuple[int, int]] = {0: (0, -1)}
-    # Peak to reach it, remaining steps, memory after it, the set, ready steps, the peak for which it was
-    # tried
+    came_from: dict[int, tuple[int, int]] = {0: (0, -1)}
+    # For each set: the peak to reach it, remaining steps, memory after it, itself, ready steps, and the peak
+    # for which it was expanded last.
     heap = [(floor, problem.steps, problem.live(0), 0, tuple(problem.ready()), -1)]
     while heap:
         bound, left, memory, done, ready, tried = heapq.heappop(heap)
         if done == everything:
-            return OrderOutcome(_way(came, done), bound)
-        if effort.is_spent() or len(came) > MOST_SETS:
+            return OrderOutcome(_order_to(done, came_from), bound)
+        if effort.is_spent() or len(came_from) > MOST_SETS:
             return OrderOutcome(None, bound)
         effort.spend(_READY_UNITS * len(ready))
         later = beat
@@ -58,16 +58,16 @@ def best_first(problem: OrderProblem, floor: int, beat: int, effort: Effort) -> 
         if later < beat:
             heapq.heappush(heap, (later, left, memory, done, ready, bound))
         for step, net in following:
-            then = done | 1 << step
-            if then not in came:
-                came[then] = (done, step)
-                after = (*(other for other in ready if other != step), *problem.freed(step, then))
-                heapq.heappush(heap, (bound, left - 1, memory + net, then, after, -1))
+            larger = done | 1 << step
+            if larger not in came_from:
+                came_from[larger] = (done, step)
+                after = (*(other for other in ready if other != step), *problem.freed(step, larger))
+                heapq.heappush(heap, (bound, left - 1, memory + net, larger, after, -1))
     return OrderOutcome(None, beat)
 
 
 class Choosers:
-    """Steps with several in-place candidates, of which a later one saves less.
+    """Steps with several in-place candidates, of which a later one saves more than an earlier one.
 
     A step that frees what it adds can run at another time without more memory elsewhere. It may come between
     another step and its in-place candidate, but then it has freed as much. However, a step takes its first
@@ -93,9 +93,9 @@ class Choosers:
         return mask_of(step for step, each in enumerate(related) if not self.near(step) & ~(each | 1 << step))
 
 
-def _way(came: dict[int, tuple[int, int]], done: int) -> list[int]:
+def _order_to(done: int, came_from: dict[int, tuple[int, int]]) -> list[int]:
     order = []
     while done:
-        done, step = came[done]
+        done, step = came_from[done]
         order.append(step)
     return order[::-1]

@@ -144,16 +144,16 @@ def _search(
                 yield floor
 
 
-def _tuned(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
-    """Run quick heuristics, then refine them, the best first."""
-    tuned = []
+def _heuristics(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+    """Run quick heuristics, then refine their orders, the best first."""
+    found = []
     for method, order in _quick(component, methods):
         effort.spend(_STEP_UNITS * component.problem.steps)
-        tuned.append((component.offer(order, method), method, order))
+        found.append((component.offer(order, method), method, order))
         if component.peak <= floor:
             return floor
     if "refine" in methods:
-        for _, method, order in sorted(tuned, key=lambda each: each[0]):
+        for _, method, order in sorted(found, key=lambda each: each[0]):
             _refine(component, floor, effort, method, order)
     return floor
 
@@ -182,7 +182,8 @@ def _quick(component: _Component, methods: Collection[str]) -> Iterator[tuple[st
             yield "deferred_updates", with_deferred_updates(problem, component.updates, solve)
 
 
-def _cut(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+def _minimum_cuts(component: _Component, floor: int, effort: Effort, methods: Collection[str]) -> int:
+    """Raise the lower bound by minimum cuts."""
     if "exact" not in methods:
         return floor
     return max(least_needs(component.problem, component.needs, effort, component.peak))
@@ -228,9 +229,9 @@ def _program(component: _Component, floor: int, effort: Effort, methods: Collect
     if outcome.order is not None:
         component.offer(outcome.order, "ilp")
     if component.peak > outcome.bound_bytes:
-        _tuned(component, outcome.bound_bytes, effort, _FALL_BACK)
+        _heuristics(component, outcome.bound_bytes, effort, _FALL_BACK)
     return outcome.bound_bytes
 
 
-_STAGES = ((_tuned, 0.3), (_cut, 0.4), (_beams, 0.5), (_prove, 1.0), (_program, 1.0))
+_STAGES = ((_heuristics, 0.3), (_minimum_cuts, 0.4), (_beams, 0.5), (_prove, 1.0), (_program, 1.0))
 """The stages in sequence, each with its share of the remaining effort, if optimality is to be proven."""

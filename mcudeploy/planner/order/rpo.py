@@ -15,7 +15,7 @@ from mcudeploy.tiling.blocks import TiledGraph
 
 
 def reverse_post_order_of(problem: OrderProblem) -> tuple[int, ...]:
-    """Return a valid order: depth first from the steps without successors; they and inputs ascend."""
+    """Return a valid order: depth first from the steps without successors, in ascending order."""
     sinks = (step for step, after in enumerate(problem.after) if not after)
     return tuple(depth_first(sinks, dict(enumerate(problem.before))))
 

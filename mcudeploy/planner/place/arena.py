@@ -21,10 +21,7 @@ A move takes some 34 bytes of flash; microcontrollers have about eight times as 
 """
 
 _SIZES, _SIZE_SHARE = 4, 0.5
-"""The number of arena sizes tried between the bound and the result of first fit.
-
-And the share of the effort left that each may take.
-"""
+"""The number of arena sizes tried below the result of first fit, and each one's share of the effort left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +52,7 @@ class Packed:
 def pack(
     problem: PlacementProblem, pinned: Pinned, budget: Budget | None, capacity: int | None = None
 ) -> Packed:
-    """Return the smallest arena found, in bytes.
+    """Return the offsets and moves of the smallest arena found.
 
     Moves are made if each saves `SAVED_BYTES` on average, or if the arena exceeds the capacity (bytes)
     without them. `pinned` rectangles move only before the given steps. Without a budget nothing moves.
@@ -75,7 +72,7 @@ def pack(
             continue
         ends = [offset + problem.rectangles[index].size_bytes for _, index, offset in relocated.moves]
         needed = align_up(max([used_bytes(problem, relocated.offsets), *ends]), ARENA_GRAIN_BYTES)
-        fits_so = capacity is not None and needed <= capacity < used
-        if fits_so or used - needed >= SAVED_BYTES * len(relocated.moves):
+        needs_moves = capacity is not None and needed <= capacity < used
+        if needs_moves or used - needed >= SAVED_BYTES * len(relocated.moves):
             return Packed(relocated.offsets, relocated.moves, needed, bound)
     return fixed

@@ -17,7 +17,7 @@ from mcudeploy.costs.tiles import CallTile, CallTime, KnownTime
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import KernelCall
 from mcudeploy.ir.plan import Step
-from mcudeploy.planner.model.model import Constants, Model
+from mcudeploy.planner.model.model import ConstantPrices, Model
 from mcudeploy.planner.plan_options import TRADEOFFS
 from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
@@ -121,7 +121,7 @@ def fastest(
     fixed = sum(sizes[name, call.variant] for name, call in model.calls.items() if name not in ways)
     picked = _picked(ways, price, flash_bytes - fixed)
     calls = {name: tiles[name][way.number][1] for name, way in picked.items()}
-    return replace(model.with_calls(calls), constants=Constants(sizes, price))
+    return replace(model.with_calls(calls), constant_prices=ConstantPrices(sizes, price))
 
 
 def _picked(ways: Ways, price: float, room: float) -> Mapping[str, _Way]:
@@ -195,7 +195,7 @@ def choose_kernels(
     floor = max(peak, limits.peak_bytes)
     higher = {way.level for options in ways.values() for way in options if way.level > floor}
     levels = sorted({floor, *higher})
-    byte_ticks = model.constants.byte_ticks
+    byte_ticks = model.constant_prices.byte_ticks
     best = fast = _within(ways, levels[-1], 0.0, limits)
     fewest = byte_ticks * sum(min(way.constants for way in options) for options in ways.values())
     least = inf
@@ -247,7 +247,7 @@ def within_flash(model: Model, flash_bytes: float) -> Model:
     It is scarce if the largest variants of all operators do not fit. A search with them would underestimate
     latencies.
     """
-    sizes, variants = model.constants.sizes, model.variants
+    sizes, variants = model.constant_prices.sizes, model.variants
 
     def size(name: str, call: KernelCall) -> float:
         return sizes.get((name, call.variant), 0.0)
@@ -270,7 +270,8 @@ def smaller_constants(
     The first pair is of the variants without a flash limit. The scratch of all fits below the peak of the
     model's own calls.
     """
-    sized = replace(model, constants=Constants(constant_bytes(model), model.constants.byte_ticks))
+    prices = ConstantPrices(constant_bytes(model), model.constant_prices.byte_ticks)
+    sized = replace(model, constant_prices=prices)
     ways, floor = _ways_of_steps(sized, tiled, steps, time)
     own = {
         name: next((it for it in options if model.variants[name][it.number] is model.calls[name]), options[0])
@@ -279,7 +280,7 @@ def smaller_constants(
     peak = max([floor, *(way.level for way in own.values())])
     within = {name: [way for way in options if way.level <= peak] for name, options in ways.items()}
     size, ticks = _spent(own)
-    for picked in _ever_smaller(within, model.constants.byte_ticks):
+    for picked in _ever_smaller(within, model.constant_prices.byte_ticks):
         other_size, other_ticks = _spent(picked)
         yield other_size - size, other_ticks - ticks
 
@@ -321,7 +322,7 @@ def _ways_of_steps(
                 counts[position] * _step_ticks(model, tiled, position, call, time),
                 call.scratch_bytes,
                 number,
-                model.constants.sizes.get((name, call.variant), 0.0),
+                model.constant_prices.sizes.get((name, call.variant), 0.0),
                 call.kernel,
                 load - model.scratch_bytes(least) + model.scratch_bytes(call),
             )

@@ -24,20 +24,20 @@ def with_deferred_updates(problem: OrderProblem, updates: Collection[int], solve
 
     A step that has successors is not removed.
     """
-    out: set[int] = set()
+    deferred: set[int] = set()
     for step in sorted(updates, reverse=True):
-        if all(other in out for other in problem.after[step]):
-            out.add(step)
-    core = [step for step in range(problem.steps) if step not in out]
-    alone = restricted(problem, core)
-    order = solve(alone)
-    return _put_back(problem, [core[step] for step in order], out, alone.peak(order))
+        if all(other in deferred for other in problem.after[step]):
+            deferred.add(step)
+    others = [step for step in range(problem.steps) if step not in deferred]
+    rest = restricted(problem, others)
+    order = solve(rest)
+    return _put_back(problem, [others[step] for step in order], deferred, rest.peak(order))
 
 
-def _put_back(problem: OrderProblem, core: list[int], out: set[int], peak: int) -> tuple[int, ...]:
+def _put_back(problem: OrderProblem, others: list[int], deferred: set[int], peak: int) -> tuple[int, ...]:
     order: list[int] = []
     done, live = 0, problem.live(0)
-    ready = [step for step in problem.ready() if step in out]
+    ready = [step for step in problem.ready() if step in deferred]
 
     def run(step: int) -> None:
         nonlocal done, live, peak
@@ -45,9 +45,9 @@ def _put_back(problem: OrderProblem, core: list[int], out: set[int], peak: int) 
         peak, live = max(peak, live + rise), live + net
         order.append(step)
         done |= 1 << step
-        ready.extend(other for other in problem.freed(step, done) if other in out)
+        ready.extend(other for other in problem.freed(step, done) if other in deferred)
 
-    for step in core:
+    for step in others:
         at = 0
         while at < len(ready):
             rise, net = problem.change(ready[at], done)

@@ -77,7 +77,7 @@ def _lower(line: _Line, place: int, effort: Effort) -> bool:
     problem, done = line.problem, line.done[place]
     effort.spend(_BUFFER_UNITS * len(problem.buffers))
     here = 1 << line.order[place]
-    over = [
+    idle = [
         number
         for number, buffer in enumerate(problem.buffers)
         if (touching := problem.touching[number])
@@ -85,8 +85,8 @@ def _lower(line: _Line, place: int, effort: Effort) -> bool:
         and (buffer.initial or touching & done)
         and (buffer.kept or touching & ~done)
     ]
-    over.sort(key=lambda number: -problem.buffers[number].size_bytes)
-    for number in over:
+    idle.sort(key=lambda number: -problem.buffers[number].size_bytes)
+    for number in idle:
         for start, steps in _moves(line, number, place):
             effort.spend(_STEP_UNITS * len(steps))
             if line.try_stretch(start, steps):
@@ -141,7 +141,7 @@ def _later(line: _Line, steps: list[int], place: int) -> Iterator[tuple[int, lis
 def _reached(
     steps: Sequence[int], near: Sequence[Sequence[int]], inside: Callable[[int], bool]
 ) -> set[int] | None:
-    """Return steps with all their dependents inside a stretch; None if they are too many."""
+    """Return some steps, and all inside a stretch that follow from them by `near`; None if too many."""
     reached = set(steps)
     pending = list(steps)
     while pending:
