@@ -32,7 +32,7 @@ from mcudeploy.device.transport import open_transport
 from mcudeploy.extensions.heads.adapt import features_model
 from mcudeploy.extensions.heads.head_kinds import HEADS, HeadSize, Ridge
 from mcudeploy.extensions.heads.head_statistics import SeenInputs
-from mcudeploy.extensions.heads.heads import HeadAnswer, HeadWanted, call_head, head_bytes, with_head
+from mcudeploy.extensions.heads.heads import HeadAnswer, HeadPart, call_head, head_bytes, with_head
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
 from mcudeploy.verify.samples import drawn_samples
@@ -242,7 +242,7 @@ def cost(path: Path, features: str, classes: int, board_name: str) -> None:
             it.stored[io.tensor].tobytes() for it in drawn_samples(deployment.plan.graph, 0, 5 * classes)
         ]
         for kind in HEADS:
-            program = with_head(deployment, deployment.program, HeadWanted(kind, classes))
+            program = with_head(deployment, deployment.program, HeadPart(kind, classes))
             head = program.head
             assert head is not None
             files = render_head_check(program, deployment.plan, deployment.source)

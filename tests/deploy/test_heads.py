@@ -26,7 +26,7 @@ from mcudeploy.extensions.heads import head_kinds, head_statistics
 from mcudeploy.extensions.heads.adapt import AdaptRequest, build_adaptable, features_model
 from mcudeploy.extensions.heads.adapt_command import build_head
 from mcudeploy.extensions.heads.head_kinds import HEADS, HeadSize, Prototypes, Ridge
-from mcudeploy.extensions.heads.heads import HeadWanted, head_fault, require_head, with_head
+from mcudeploy.extensions.heads.heads import HeadPart, head_fault, require_head, with_head
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
 from mcudeploy.toolchain import Emulator, build_firmware
@@ -42,7 +42,7 @@ def dense(tmp_path: Path) -> Path:
     return fully_connected(tmp_path / "dense.onnx", (24, 16, 8, 4), quantised=True)
 
 
-PROTOTYPES, RIDGE = HeadWanted("prototypes", 5), HeadWanted("ridge", 5, 20)
+PROTOTYPES, RIDGE = HeadPart("prototypes", 5), HeadPart("ridge", 5, 20)
 MOVED = replace(PROTOTYPES, statistics=FeatureStatistics((3, -70, 10, 0.5), (40, 9, 0, 21)))
 
 
@@ -73,7 +73,7 @@ def head_fault_on_board(deployment: Deployment, program: Program, seed: int) -> 
 
 
 @pytest.mark.parametrize("head", [PROTOTYPES, RIDGE, MOVED], ids=["prototypes", "ridge", "statistics"])
-def test_an_emulated_board_learns_what_the_reference_learns(head: HeadWanted, deployment: Deployment) -> None:
+def test_an_emulated_board_learns_what_the_reference_learns(head: HeadPart, deployment: Deployment) -> None:
     program = with_head(deployment, deployment.program, head)
     assert head_fault_on_board(deployment, program, seed=4) == ""
 
@@ -81,7 +81,7 @@ def test_an_emulated_board_learns_what_the_reference_learns(head: HeadWanted, de
 @pytest.mark.parametrize("seed", [0, 1])
 def test_the_board_solves_for_twelve_classes_of_64_features(seed: int, tmp_path: Path) -> None:
     wide = plan_model(fully_connected(tmp_path / "wide.onnx", (24, 64), quantised=True), M4, QUICK)
-    program = with_head(wide, wide.program, HeadWanted("ridge", 12))
+    program = with_head(wide, wide.program, HeadPart("ridge", 12))
     assert program.head is not None and program.head.size_bytes == 5600
     require_head(wide, program, seed)
     assert head_fault_on_board(wide, program, seed) == ""
@@ -106,7 +106,7 @@ def test_a_head_that_differs_from_the_reference_is_not_written(
         require_head(deployment, ridge, seed=2)
     monkeypatch.setattr(Ridge, "has_room", lambda self, label: True)
     with pytest.raises(OutputsDifferError, match=r"run \d+ returns 2 for an example, not 0"):
-        require_head(deployment, with_head(deployment, deployment.program, HeadWanted("ridge", 5, 4)), seed=2)
+        require_head(deployment, with_head(deployment, deployment.program, HeadPart("ridge", 5, 4)), seed=2)
 
 
 def test_ridge_separates_what_means_do_not() -> None:
@@ -151,9 +151,9 @@ def test_every_head_can_be_named() -> None:
     (option,) = (it for it in build_head.params if it.name == "head")
     assert option.to_info_dict()["type"]["choices"] == tuple(HEADS)
     with pytest.raises(UsageError, match="--head prototypes stores no examples: leave out --examples"):
-        HeadWanted("prototypes", 5, 10)
+        HeadPart("prototypes", 5, 10)
     with pytest.raises(UsageError, match="--head ridge stores at most 65535 examples, not 70000"):
-        HeadWanted("ridge", 5, 70_000)
+        HeadPart("ridge", 5, 70_000)
 
 
 _SLOTS = """
@@ -256,7 +256,7 @@ int main(void)
 )
 def test_the_functions_of_a_library(
     features: str,
-    head: HeadWanted,
+    head: HeadPart,
     values: tuple[str, str],
     size: int,
     scratch: int,
@@ -366,5 +366,5 @@ def test_models_and_names_that_heads_do_not_take(
         build(dense, options=replace(QUICK, stream_input=True))
     with pytest.raises(FitError, match=r"the head needs [\d,]+ bytes"):
         deployment = plan_model(dense, load_board("microbit"), QUICK)
-        with_head(deployment, deployment.program, HeadWanted("ridge", 5, 5000))
+        with_head(deployment, deployment.program, HeadPart("ridge", 5, 5000))
     assert not (tmp_path / "lib").exists()

@@ -20,7 +20,7 @@ from mcudeploy.cli.main import cli
 from mcudeploy.device.target import Target
 from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest, evaluate_model
-from mcudeploy.extensions.evaluation.evaluation_report import evaluated
+from mcudeploy.extensions.evaluation.evaluation_report import evaluation_object
 from mcudeploy.planner.plan_options import Options
 from tests.networks.evaluated import SIDE, Recogniser, coarse, write_recogniser
 
@@ -136,7 +136,7 @@ def test_boards_share_the_samples_and_a_dead_one_loses_none(
         recogniser.int8, targets, Options(time_limit=0.3), EvaluateRequest(DataRequest(data))
     )
     killer.join()
-    report = evaluated(result)
+    report = evaluation_object(result)
     assert "a board is out, 1 board left" in caplog.text
     assert report["samples"] == 600 and report["models"][0] == {**report["models"][1], "model": "device"}
 

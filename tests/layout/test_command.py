@@ -67,7 +67,7 @@ def test_a_file_without_rectangles_needs_nothing(tmp_path: Path) -> None:
         ("id,lower,upper,size\na,3,3,4\n", "must be above lower"),
         ("id,lower,upper,size\na,0,3,0\n", "size is 0"),
         ("id,lower,upper,size\na,0,3,-4\n", "size is -4"),
-        ("id,lower,upper,size\na,0,3,4\na,0,3,4\n", "line 3: there is an id a"),
+        ("id,lower,upper,size\na,0,3,4\na,0,3,4\n", "line 3: an earlier line has the id a"),
         ("id,lower,upper,size\na,0,99999999999999999999,4\n", "below 1099511627776"),
     ],
 )

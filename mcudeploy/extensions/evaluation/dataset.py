@@ -32,7 +32,7 @@ _ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav", ".bin", ".raw")
 _MOST_TABLE_BYTES = 2**28
 _LARGEST_CLASS = 2**31 - 1
 _LABEL_COLUMNS = ("label", "class", "classes", *LABELS)
-"""Headings of the column of labels, the clearest first: y may be a coordinate beside them."""
+"""Headings of the column of labels, in order of preference: `y` may also be a coordinate."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,7 +41,7 @@ class Dataset:
 
     count: int
     value: Callable[[int, Sequence[Wanted]], Sequence[Array]]
-    """Returns the values of a sample for these inputs, in the model's order and perhaps in their types."""
+    """Returns the values of a sample, by its number, for inputs in the model's order; types may differ."""
     labels: Array | None = None
     """Class numbers, or the values that an output should have; the first axis counts samples."""
     classes: tuple[str, ...] = ()
@@ -51,7 +51,7 @@ class Dataset:
     numbers: Sequence[int] | None = None
     """The number of each sample in the test set, if only some were drawn."""
     on_real: OnReal = AS_USUAL.on_real
-    """Called with the float values of each input, such as to count wrong ones."""
+    """Called with each float input and its values, for example to count faulty values."""
 
     def name(self, number: int) -> str:
         """The name of a sample in reports: the last two parts of its file's path, or its number."""
@@ -184,7 +184,7 @@ def _open(request: DataRequest, graph: Graph) -> Dataset:
 
 
 def _class_folders(path: Path) -> list[Path]:
-    """The subfolders with files of samples, in the order of their names; none if files lie beside them."""
+    """The subfolders with files of samples, by name; none if the folder itself has .npy files."""
     try:
         entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
         if any(entry.is_file() and entry.suffix == ".npy" for entry in entries):
@@ -203,7 +203,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _by_class(path: Path, folders: Sequence[Path], request: DataRequest) -> Dataset:
-    """Files in a folder for each class. Their order is that of the names, or that of --classes."""
+    """Files in a folder for each class. Classes are in the order of the folders' names, or of --classes."""
     names = request.classes or tuple(folder.name for folder in folders)
     unknown = [folder.name for folder in folders if folder.name not in names]
     if unknown:
@@ -246,7 +246,7 @@ def _table(path: Path, request: DataRequest, graph: Graph) -> Dataset:
 
 
 def _rows(path: Path) -> tuple[list[list[str]], list[str]]:
-    """The rows of a table and its heading, a first row without numbers; all rows have the same length."""
+    """The rows of a table, all of one length, and its heading: a first row without numbers, else []."""
     try:
         text = read_limited(path, _MOST_TABLE_BYTES).decode("utf-8-sig")
         first = text.partition("\n")[0]

@@ -49,7 +49,7 @@ def _table(console: Console, report: Values) -> None:
 
 
 def _difference(first: Path, second: Path) -> dict[str, Any]:
-    """Return the figures of both libraries, None where one lacks it, and files that differ, by name.
+    """Return the figures of both libraries, None for one that a library lacks, and files that differ.
 
     Raises UsageError for a folder that `build` did not write.
     """

@@ -20,11 +20,11 @@ from mcudeploy.device.target import Target, require_port
 from mcudeploy.execution.parts import RunRequest
 from mcudeploy.execution.results import VerifiedRun
 from mcudeploy.extensions.evaluation.dataset import Array, DataRequest, Dataset, open_dataset
-from mcudeploy.extensions.evaluation.evaluated import (
-    Evaluated,
+from mcudeploy.extensions.evaluation.evaluation_results import (
+    Evaluation,
     JudgedOutput,
     ModelResults,
-    Which,
+    Origin,
     compare,
     worst_samples,
 )
@@ -53,12 +53,15 @@ from mcudeploy.verify.samples import NamedArray
 
 _WORST = 24
 """Number of wrong samples in a report."""
+_LAYER_SAMPLES = 32
+"""Samples on which layers are compared with those of the float model."""
 
 
 @dataclass(frozen=True, slots=True)
 class EvaluateRequest:
-    """The user's choices. `float_model`: the model that a quantised one was made of; `min_accuracy` and
-    `max_drop` are in percent, of all samples and below the float model.
+    """The user's choices. `float_model`: the float original of a quantised model.
+
+    `min_accuracy` is in percent of all samples, `max_drop` in percentage points below the float model.
     """
 
     data: DataRequest
@@ -74,11 +77,11 @@ def evaluate_model(
     options: Options,
     request: EvaluateRequest,
     progress: Progress = SILENT,
-) -> Evaluated:
+) -> Evaluation:
     """Run a whole test set on devices of one board, which share the samples, and on this computer.
 
-    The plan is that of `run`, which verifies it on the first sample. Raises UsageError for a model with
-    states, for data that do not fit the model, and for a limit without labels or float model.
+    The plan is that of `run`, which verifies the first sample. Raises UsageError for a model with states, for
+    data that do not fit the model, and for a limit without labels or float model.
     """
     for target in targets:
         require_port(target)
@@ -106,7 +109,7 @@ def evaluate_model(
     facts = tally.facts()
     fault = _fault_of_outputs(model.graph, task, data, results[0])
     limited = request.min_accuracy is not None or request.max_drop is not None
-    return Evaluated(
+    return Evaluation(
         run=run,
         task=task,
         data=data,
@@ -132,7 +135,7 @@ def _require_single_runs(model: Model) -> None:
 
 
 def _require_figures(task: Task, data: Dataset, request: EvaluateRequest) -> None:
-    """Raise UsageError for classes that are not those of the output, and for limits that nothing decides."""
+    """Raise UsageError for classes that are not those of the output, and for limits of missing figures."""
     names = len(data.classes)
     if names and task.classes and names != task.classes and task.kind != "class number":
         raise UsageError(
@@ -182,7 +185,9 @@ def _on_devices(
     return judged.results("device", task, data, lambda number, _: from_device(io, tensor, stored[number]))
 
 
-def _by_reference(which: Which, model: Model, task: Task, data: Dataset, progress: Progress) -> ModelResults:
+def _by_reference(
+    origin: Origin, model: Model, task: Task, data: Dataset, progress: Progress
+) -> ModelResults:
     """The results of ONNX Runtime."""
     progress.stage(f"running {count_text(data.count, 'sample')} of {model.path.name} on this computer")
     judged = _judged(model.graph, task)
@@ -192,7 +197,7 @@ def _by_reference(which: Which, model: Model, task: Task, data: Dataset, progres
         progress.advance(number + 1, data.count)
         return reference.run(inputs)[judged.io.name]
 
-    return judged.results(which, task, data, output)
+    return judged.results(origin, task, data, output)
 
 
 def _judged(graph: Graph, task: Task) -> JudgedOutput:
@@ -205,7 +210,7 @@ def _judged(graph: Graph, task: Task) -> JudgedOutput:
 def _failures(
     run: VerifiedRun, results: Sequence[ModelResults], layers: Sequence[Layer], request: EvaluateRequest
 ) -> list[str]:
-    """The limits that the device misses, and the outputs that differ from the reference in the first run."""
+    """Sentences on the limits that the device misses, and on outputs of the first run that are wrong."""
     failures = list(run.verdict.reasons)
     reached, by_float = _percent(results, "device"), _percent(results, "float")
     if request.min_accuracy is not None and reached is not None and reached < request.min_accuracy:
@@ -246,30 +251,25 @@ def _codes(graph: Graph, io: GraphIO, values: Array) -> Array:
     return values if quantization is None else quantize(values.astype(np.float32), quantization)
 
 
-def _percent(results: Sequence[ModelResults], which: Which) -> float | None:
-    return next((it.quality.percent for it in results if it.which == which), None)
+def _percent(results: Sequence[ModelResults], origin: Origin) -> float | None:
+    return next((it.quality.percent for it in results if it.origin == origin), None)
 
 
 def _lossy_layers(
     model: Model, request: EvaluateRequest, data: Dataset, results: Sequence[ModelResults]
 ) -> Sequence[Layer]:
-    """The layers of a quantised ONNX model that lose most, if it is below its float model."""
+    """The layers of a quantised ONNX model that lose most, if it is less accurate than its float model."""
     reached, by_float = _percent(results, "device"), _percent(results, "float")
     if request.float_model is None or by_float is None or reached is None or reached >= by_float:
         return ()
     return layers_by_loss(request.float_model, model, data)
 
 
-__all__ = ["Layer", "layers_by_loss"]
-
-_SAMPLES = 32
-
-
 def layers_by_loss(float_model: Path, model: Model, data: Dataset) -> Sequence[Layer]:
-    """Return the layers of a quantised ONNX model, those first that add most noise.
+    """Return the layers of a quantised ONNX model, from the one that adds most noise on.
 
-    Tensors are compared by name, as `mcudeploy quantize` and ONNX Runtime's quantiser keep them. There is
-    nothing to compare for .tflite files, and for inputs of other names or types.
+    Tensors are compared by name, since `mcudeploy quantize` and ONNX Runtime's quantiser keep their names.
+    Empty for .tflite files, and for inputs of other names or types.
     """
     if is_tflite(model.path) or is_tflite(float_model):
         return ()
@@ -279,7 +279,7 @@ def layers_by_loss(float_model: Path, model: Model, data: Dataset) -> Sequence[L
         return ()
 
     def samples() -> Iterator[Mapping[str, Array]]:
-        for number in range(min(data.count, _SAMPLES)):
+        for number in range(min(data.count, _LAYER_SAMPLES)):
             sample = data.sample(number, model.graph)
             yield {name: sample.inputs[name] for name, _ in inputs}
 

@@ -143,18 +143,18 @@ def evaluate(
 ) -> None:
     """Measure the accuracy of a model over a test set, on one or more devices."""
     from mcudeploy.common.files import write_file
-    from mcudeploy.extensions.evaluation import evaluation
+    from mcudeploy.extensions.evaluation import evaluation_page
     from mcudeploy.extensions.evaluation.evaluate import evaluate_model
-    from mcudeploy.extensions.evaluation.evaluation_report import evaluated
+    from mcudeploy.extensions.evaluation.evaluation_report import evaluation_object
     from mcudeploy.report.outputs import read_classes
 
     names = () if classes is None else read_classes(classes)
     request = replace(request, data=replace(request.data, classes=names, seed=options.seed))
     with output.progress() as progress:
         result = evaluate_model(model, targets, options, request, progress)
-    figures = evaluated(result)
+    figures = evaluation_object(result)
     if report is not None:
-        write_file(report, evaluation.page(result, figures, typed_arguments()))
+        write_file(report, evaluation_page.page(result, figures, typed_arguments()))
     output.result(figures, evaluation_table.evaluate)
     if figures["passed"] is False:
         context.exit(OutputsDifferError.exit_code)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
-from mcudeploy.extensions.evaluation.evaluated import Compared, Evaluated, ModelResults
+from mcudeploy.extensions.evaluation.evaluation_results import Comparison, Evaluation, ModelResults
 from mcudeploy.report.objects import report_of
 from mcudeploy.report.outputs import inputs
 
@@ -16,7 +16,7 @@ _LARGEST_MATRIX = 64
 """Number of classes above which a report has no confusion matrix."""
 
 
-def evaluated(result: Evaluated) -> JsonObject:
+def evaluation_object(result: Evaluation) -> JsonObject:
     """Report the figures of every model, their agreement, the worst samples, and limits that were missed.
 
     `run`: the object of the run that verified the plan on the first sample.
@@ -46,11 +46,11 @@ def evaluated(result: Evaluated) -> JsonObject:
     }
 
 
-def _model(result: Evaluated, one: ModelResults) -> JsonObject:
+def _model(result: Evaluation, one: ModelResults) -> JsonObject:
     quality, names = one.quality, result.data.classes
     figures = quality.by_class()
     return {
-        "model": one.which,
+        "model": one.origin,
         "accuracy": quality.accuracy,
         "top_k": quality.top_k,
         "auc": quality.auc,
@@ -66,7 +66,7 @@ def _model(result: Evaluated, one: ModelResults) -> JsonObject:
     }
 
 
-def _agreement(one: Compared) -> JsonObject:
+def _agreement(one: Comparison) -> JsonObject:
     figures = one.figures
     return {
         "models": [one.first, one.second],

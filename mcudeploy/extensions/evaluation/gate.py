@@ -1,4 +1,4 @@
-"""`gate`: budgets of several models on boards, from a file, held against runs."""
+"""`gate`: budgets of several models on boards, from a file, compared with runs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MOST_BYTES = 2**20
 _Size = Annotated[int, Field(gt=0)] | str
 _Percent = Annotated[float, Field(ge=0, le=100)]
 _OF_DATA = ("labels", "float_model", "samples", "min_accuracy", "max_drop")
-"""Keys that say nothing without `data`."""
+"""Keys without meaning unless there is `data`."""
 
 
 class ModelBudget(BaseModel):
@@ -70,7 +70,7 @@ class ModelBudget(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A figure of a run, in its unit, and the most or the least (`at_least`) that it may be, if stated."""
+    """A figure of a run, in its unit; `limit`: the most that it may be, or with `at_least` the least."""
 
     name: str
     value: float
@@ -120,7 +120,7 @@ def _budget(table: object, path: Path, number: int) -> ModelBudget:
         budget = ModelBudget.model_validate(table)
     except ValidationError as error:
         first = error.errors()[0]
-        key = next(iter(first["loc"]), "the table")  # what follows are pydantic's names of types
+        key = next(iter(first["loc"]), "the table")  # the rest are pydantic's names of types
         raise ConfigError(f"{where}: {plain(key)}: {first['msg']}") from None
     for name in ("arena", "ram", "flash", "stack"):
         try:
@@ -152,7 +152,7 @@ def _bytes(size: int | str | None) -> int | None:
 
 
 def run_gate(budgets: Sequence[ModelBudget], progress: Progress = SILENT) -> list[GateResult]:
-    """Run every model and return its figures. An error of one is its result; the others run nevertheless."""
+    """Run every model and return its figures. The error of a model is its result; the others still run."""
     results = []
     for budget in budgets:
         progress.stage(budget.title)
@@ -194,7 +194,7 @@ def _ways_out(result: GateResult, board: Board, options: Options, progress: Prog
         plan = plan_model(result.budget.model, board, options, progress).plan
     except FitError as error:
         return [it for it in error.proposals if "-limit" not in it.option]  # those exceed the budget
-    except DeployError:  # the figures count, which the run measured
+    except DeployError:  # the measured figures suffice
         return ()
     limits = {"--ram-limit": options.ram_limit, "--flash-limit": options.flash_limit}
     option = " ".join(f"{name} {value}" for name, value in limits.items() if value)

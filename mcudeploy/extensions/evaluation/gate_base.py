@@ -27,8 +27,8 @@ _GIT_S = 300.0
 def base_figures(base: str, file: Path, progress: Progress) -> dict[tuple[str, str], float]:
     """Return figures to compare with, by the names of budget and figure, of budgets whose name is unique.
 
-    They are those of the report `base`, or of runs of `file` as it is at that revision of git. Raises
-    UsageError if it is neither.
+    `base` is a report, or a revision of git at which the budgets of `file` run. Raises UsageError if it is
+    neither.
     """
     path = Path(base)
     if path.is_file():
@@ -53,7 +53,7 @@ def _figures(report: Report) -> dict[tuple[str, str], float]:
 
 
 def _value(figure: Report) -> float:
-    """The value of a figure. Raises ValueError if no run has it."""
+    """The value of a figure. Raises ValueError for one that no run can have."""
     name, value = figure["figure"], figure["value"]
     if figure["unit"] != _UNITS[name] or not 0 <= value <= _MOST:
         raise ValueError(f"{name} is {value}")

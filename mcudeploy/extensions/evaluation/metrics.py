@@ -49,7 +49,7 @@ class Quality:
 
     @property
     def percent(self) -> float | None:
-        """The same in percent, rounded: 100 * 0.29 is below 29 in floating point."""
+        """`share` in percent, rounded: 100 * 0.29 is below 29 in floating point."""
         return None if self.share is None else round(100 * self.share, 9)
 
     def by_class(self) -> list[ClassFigures]:
@@ -89,9 +89,7 @@ def _share(part: Any, whole: Any) -> float | None:
 
 
 def classification(scores: Array, labels: Numbers, k: int) -> Quality:
-    """Return the figures of scores [samples, classes]; of equal scores the class with the lower number
-    counts.
-    """
+    """Return the figures of scores [samples, classes]. Of equal scores, that of the lowest class counts."""
     classes = scores.shape[1]
     computed = scores.argmax(1)
     best = np.argsort(-scores, axis=1, kind="stable")[:, :k]
@@ -104,7 +102,7 @@ def classification(scores: Array, labels: Numbers, k: int) -> Quality:
 
 
 def class_numbers_alone(computed: Numbers, labels: Numbers, classes: int) -> Quality:
-    """Return the figures of a model that computes class numbers without scores, `classes` or more."""
+    """Return the figures of computed class numbers without scores; there are at least `classes` classes."""
     classes = max(classes, int(computed.max()) + 1)
     confusion = None if computed.min() < 0 else _confusion(computed, labels, classes)
     return Quality(accuracy=float(np.mean(computed == labels)), confusion=confusion)
@@ -128,7 +126,7 @@ def two_classes(scores: Array, labels: Numbers, threshold: float) -> Quality:
 
 
 def regression(values: Array, wanted: Array) -> Quality:
-    """Return the errors of values against those wanted, both [samples, elements]."""
+    """Return the errors of values against the wanted values, both [samples, elements]."""
     error = values.astype(np.float64) - wanted
     return Quality(mse=float(np.mean(error * error)), mae=float(np.mean(np.abs(error))))
 
@@ -136,7 +134,7 @@ def regression(values: Array, wanted: Array) -> Quality:
 def area_under_curve(scores: Array, positive: NDArray[np.bool_]) -> float | None:
     """Return the probability that a positive sample has a higher score than a negative one; ties count half.
 
-    None if either kind is missing. The sum of ranks of Mann and Whitney.
+    None if either kind is missing. The method is the sum of ranks of Mann and Whitney.
     """
     ones = int(positive.sum())
     zeros = positive.size - ones

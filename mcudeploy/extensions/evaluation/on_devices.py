@@ -42,10 +42,10 @@ class _SampleQueue:
 def outputs_on(
     fleet: Fleet, device_run: DeviceRun, data: Dataset, tensor: str, advance: Callable[[int, int], None]
 ) -> Sequence[NDArray[Any]]:
-    """Return an output, by the name of its tensor, of every sample, as it is stored.
+    """Return an output, by the name of its tensor, of every sample, in stored form.
 
-    Each device takes the next sample once it is free, and the others run those of a device that fails. The
-    last one's error is raised.
+    Each device takes the next sample once it is free. If a device fails, the others run its sample; if all
+    fail, the error of the last one is raised.
     """
     plan, count = device_run.deployment.plan, data.count
     storage, queue = device_run.deployment.storage, _SampleQueue(count, advance)
@@ -60,7 +60,7 @@ def outputs_on(
                 raise
             queue.done(number, output)
 
-    # a board that fails after the others are done leaves its sample to a job that begins then
+    # A sample that a failing device returns after the others have finished needs another round of jobs.
     while len(queue.outputs) < count:
         fleet.each(
             [Job(device_run.firmware, device_run.deployment.patience_s, use)] * len(fleet.working.numbers())

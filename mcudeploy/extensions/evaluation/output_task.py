@@ -20,8 +20,9 @@ from mcudeploy.ops.requantize import dequantize
 Array = NDArray[Any]
 
 Kind = Literal["classes", "class number", "two classes", "anomaly", "values", "agreement"]
-"""A score per class; the number of a class; one score of two classes; a reconstruction of the input, whose
-error is the score of an anomaly; values; no labels, so that models are only compared with each other.
+"""The meaning of an output: `classes`, a score per class; `class number`; `two classes`, one score;
+`anomaly`, a reconstruction of the input, whose error is the score; `values`; `agreement`, an output without
+labels, for which models are only compared with each other.
 """
 
 
@@ -72,9 +73,9 @@ class Task:
         return metrics.regression(values, labels)
 
     def losses(self, values: Array, errors: Array) -> Array | None:
-        """How wrong each sample is, 0 or less for a right one; None without labels.
+        """How wrong each sample is: above 0 for a wrong one; None without labels.
 
-        It is the lead of the computed class over the right one, the distance from the threshold, or the
+        A loss is the lead of the computed class over the right one, the distance from the threshold, or the
         squared error.
         """
         labels = self.labels
@@ -170,7 +171,7 @@ def _of_values(candidates: list[GraphIO], labels: Array, choice: TaskChoice) -> 
 
 
 def _are_classes(labels: Array) -> bool:
-    """Whether labels, one for each sample, are numbers of classes; 0 and 1 are, as floats too."""
+    """Whether labels, one for each sample, are class numbers: integers, or floats of 0 and 1."""
     return labels.dtype.kind in "iub" or bool(labels.dtype.kind == "f" and np.isin(labels, (0, 1)).all())
 
 
@@ -199,7 +200,7 @@ def _rebuilds(graph: Graph, io: GraphIO) -> bool:
 
 
 def real_values(graph: Graph, io: GraphIO, value: Array) -> Array:
-    """An array of an input or output as the real numbers that it stands for, flattened."""
+    """The real numbers that an array of an input or output stands for, flattened."""
     quantization = graph.tensors[io.tensor].quantization
     flat = value.reshape(-1)
     if io.dtype.startswith("float") or quantization is None:

@@ -13,7 +13,7 @@ from mcudeploy.commands.python import Report
 from mcudeploy.device.target import Target
 from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.evaluation.evaluate import EvaluateRequest, evaluate_model
-from mcudeploy.extensions.evaluation.evaluation_report import evaluated
+from mcudeploy.extensions.evaluation.evaluation_report import evaluation_object
 from mcudeploy.extensions.evaluation.output_task import TaskChoice
 
 _Percent = Annotated[float, Field(ge=0, le=100)]
@@ -59,4 +59,5 @@ def evaluate(
         checked("min_accuracy", min_accuracy, _Percent | None),
         checked("max_drop", max_drop, _Percent | None),
     )
-    return evaluated(evaluate_model(Path(model), targets if ports else targets * count, options, request))
+    result = evaluate_model(Path(model), targets if ports else targets * count, options, request)
+    return evaluation_object(result)

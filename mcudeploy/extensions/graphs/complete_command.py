@@ -83,7 +83,7 @@ def complete(
             stored = stored_plan(read, limited, options.plan_file, ())
             rectangles = Rectangles.of(stored.plan, stored.model, limited)
             plan = rectangles.placed(stored.model, limited, offsets)
-        with tempfile.TemporaryDirectory() as folder:  # it is checked and reported as any plan of a user
+        with tempfile.TemporaryDirectory() as folder:  # the plan is checked and reported as that of a user
             file = Path(folder, "plan.json")
             save_plan(plan, read.sha256, file)
             deployment = api.plan_model(model, board, replace(options, plan_file=file), progress)

@@ -23,9 +23,9 @@ CYCLES_PER_BYTE = 0.25
 """The cycles of an operator per byte of its inputs and outputs, in addition to one cycle per FLOP."""
 
 _ONCE = 0.25
-"""The maximum FLOP per byte of an operator that reads its inputs once: one per number of four bytes.
+"""The most FLOP per byte of an operator that reads its inputs once: one FLOP per number of four bytes.
 
-Such an operator may access the slow memory.
+Such an operator may access the slow memory directly.
 """
 
 _EXACT_S = 20.0
@@ -161,7 +161,7 @@ def _item(graph: PlainGraph, root: int) -> Item:
 
 
 def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], available: set[int]) -> TraceStep:
-    """Return a step; memory that it writes partly, or in place, is read as well."""
+    """Return the step of a node, which also reads memory that it writes in part or in place."""
     size = sum(graph.tensor_bytes[tensor] for tensor in (*node.inputs, *node.outputs))
     outputs = dict.fromkeys(graph.roots[tensor] for tensor in node.outputs)
     inputs = dict.fromkeys(graph.roots[tensor] for tensor in node.inputs)

@@ -44,9 +44,9 @@ def unsplit_model(path: Path, board: Board | None, options: Options) -> Model:
 
 
 def dependency_graph(model: Model) -> dict[str, Any]:
-    """Return the graph of a model: for every order, its peak is that of the unsplit plan in this order.
+    """Return the graph of a model, whose peak in any order is that of the unsplit plan in this order.
 
-    Ids are the names that tables and plan files use; `name` of a node: the nodes of the model's file.
+    Ids are the names in tables and plan files; the `name` of a node lists the nodes of the model's file.
     """
     graph, tiled = model.graph, whole(model.graph)
     nodes: list[dict[str, Any]] = []

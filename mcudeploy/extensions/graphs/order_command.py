@@ -88,7 +88,13 @@ def order(
     from mcudeploy.extensions.graphs.ordering import order_graph, write_order
 
     if limits is not None:
-        return _limited(graph, (options.time_limit, method), limits, (destination, chart), output)
+        from mcudeploy.extensions.graphs.limited import order_limited
+
+        with output.progress() as progress:
+            limited = order_limited(graph, options.time_limit, limits, method, progress)
+        _write_limited(limited, limits, destination, chart)
+        output.result(_limited_order(limited), graphtables.schedule)
+        return
     if chart:
         raise _no_limit()
     with output.progress() as progress:
@@ -121,28 +127,20 @@ def _limits(
     return Limits(memory, link or 0.0, latency or 0.0, recompute)
 
 
-def _limited(
-    graph: Path,
-    search: tuple[float, str],
-    limits: Limits,
-    files: tuple[Path | None, Path | None],
-    output: Output,
+def _write_limited(
+    limited: LimitedOrder, limits: Limits, destination: Path | None, chart: Path | None
 ) -> None:
     from mcudeploy.common.files import write_file
     from mcudeploy.costs.timeline import timeline
-    from mcudeploy.extensions.graphs.limited import order_limited, write_plan
+    from mcudeploy.extensions.graphs.limited import write_plan
     from mcudeploy.report.chart.gantt import gantt_picture
 
-    destination, chart = files
-    with output.progress() as progress:
-        limited = order_limited(graph, search[0], limits, search[1], progress)
     if destination:
         write_plan(limited, destination)
     if chart:
         run = timeline(limited.plan, limits.link)
         name = limited.ordered.graph.name
         write_file(chart, gantt_picture(name, limited.plan, run, limited.limit_bytes))
-    output.result(_limited_order(limited), graphtables.schedule)
 
 
 def _ordered_graph(ordered: GraphOrder) -> dict[str, Any]:

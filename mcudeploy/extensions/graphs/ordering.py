@@ -1,4 +1,4 @@
-"""The flow of `graph order`: it reads a dependency graph and returns its nodes' order and memory."""
+"""The flow of `graph order`: from a file to the best order of its nodes."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import Buffer
 
 _SPARE_PERCENT = 1.0
-"""Added to the overhead of cuts that miss the limit even with the fastest kernels: for moves."""
+"""The overhead that moves may add to cuts that miss the latency limit even with the fastest kernels."""
 
 
 class _CutsFile(BaseModel):
@@ -54,10 +54,10 @@ class _CutsFile(BaseModel):
 
 
 def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progress: Progress) -> Plan:
-    """Return the best plan with the cuts of a file; the planner chooses its order, kernels and offsets.
+    """Return the best plan with the cuts and fused chains of a file.
 
-    Fused chains of the file are fused. If no such plan keeps the latency limit, return one near it.
-    Raises ConfigError for cuts that the model cannot have.
+    The planner chooses order, kernels and offsets. If no such plan keeps the latency limit, return one near
+    it. Raises ConfigError for cuts that the model cannot have.
     """
     content = read_json(path, _CutsFile, "a file of cuts")
     options = replace(options, stream_input=options.stream_input or content.streamed)
@@ -77,19 +77,20 @@ def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progr
     plain = in_form(Rewrites(options.stream_input, accumulating=True))
     tasks = FormTasks(plain, (), in_form, board, times, None, unsplit, options)
 
-    def task(most: float) -> SearchTask:
-        return replace(tasks, options=replace(options, max_overhead=most)).of(content.fused)
+    def task(max_overhead: float) -> SearchTask:
+        return replace(tasks, options=replace(options, max_overhead=max_overhead)).of(content.fused)
 
-    first = task(inf)
-    state = _state(first.space, content, path)
-    cut = candidate_of(first, Segments(first.space.flow, first.space.order, first.lean.work), state)
-    least = 100 * (cut.ticks / unsplit.estimate.ticks - 1)
-    for most in (options.overhead_limit, max(least, 0.0) + _SPARE_PERCENT, inf):
-        current, limited = Round([cut], []), task(most)
-        run_stages(limited, current, effort.part(0.5), progress)
+    unlimited = task(inf)
+    state = _state(unlimited.space, content, path)
+    segments = Segments(unlimited.space.flow, unlimited.space.order, unlimited.lean.work)
+    cut = candidate_of(unlimited, segments, state)
+    own_overhead = 100 * (cut.ticks / unsplit.estimate.ticks - 1)
+    for max_overhead in (options.overhead_limit, max(own_overhead, 0.0) + _SPARE_PERCENT, inf):
+        current = Round([cut], [])
+        run_stages(task(max_overhead), current, effort.part(0.5), progress)
         if current.plans:
             break
-    return min(current.plans, key=lambda plan: sort_key(plan, board, first.ram_limit))
+    return min(current.plans, key=lambda plan: sort_key(plan, board, unlimited.ram_limit))
 
 
 def _state(space: Space, content: _CutsFile, path: Path) -> State:
@@ -131,7 +132,7 @@ class Rectangles:
 
     @classmethod
     def of(cls, plan: Plan, model: Model, board: Board) -> Rectangles:
-        """Return the rectangles of a plan with its offsets; a buffer that moves states the first.
+        """Return the rectangles of a plan with its offsets, for a buffer that moves its first offset.
 
         Raises UsageError for a plan in several memories, or for several cores.
         """
@@ -154,19 +155,19 @@ class Rectangles:
 
         Raises ConfigError for a file with other rectangles, and for offsets that the checker refuses.
         """
-        given = {one.name: one for one in read_rectangles(path)}
-        other = min(given.keys() ^ {one.name for one in self.named}, default=None)
+        given = {named.name: named for named in read_rectangles(path)}
+        other = min(given.keys() ^ {named.name for named in self.named}, default=None)
         if other is not None:
             state = "is not a rectangle of the plan" if other in given else "is missing"
             raise _fault(path, f"{other!r} {state}")
         offsets = []
-        for one in self.named:
-            own, stated = one.rectangle, given[one.name]
-            if (own.size_bytes, own.life) != (stated.rectangle.size_bytes, stated.rectangle.life):
-                raise _fault(path, f"{one.name!r} is {_text(stated.rectangle)}, in the plan {_text(own)}")
-            if stated.offset is None:
-                raise _fault(path, f"{one.name!r} has no offset")
-            offsets.append(stated.offset)
+        for name, rectangle in ((named.name, named.rectangle) for named in self.named):
+            stated, offset = given[name].rectangle, given[name].offset
+            if (rectangle.size_bytes, rectangle.life) != (stated.size_bytes, stated.life):
+                raise _fault(path, f"{name!r} is {_text(stated)}, in the plan {_text(rectangle)}")
+            if offset is None:
+                raise _fault(path, f"{name!r} has no offset")
+            offsets.append(offset)
         return self._at(offsets, model, board, path)
 
     def _at(self, offsets: Sequence[int], model: Model, board: Board, path: Path) -> Plan:

@@ -33,7 +33,7 @@ _GZIP_MAGIC = b"\x1f\x8b"
 
 
 def _number(value: object, info: ValidationInfo) -> object:
-    """Return the number of a tensor that has a text as its id."""
+    """Return the number of the tensor with this id, if the id is a text."""
     numbers: dict[object, int] = info.context or {}
     if isinstance(value, str) and value not in numbers:
         raise ValueError(f"tensor {value!r} does not exist")
@@ -63,7 +63,7 @@ class PlainNode(BaseModel):
 
 
 class PlainTensor(BaseModel):
-    """A tensor of some bytes; `id`: a text, or its number. `alias_of`: the tensor in whose memory it lies."""
+    """A tensor and its bytes. `id`: a text, or its number. `alias_of`: the tensor whose memory it shares."""
 
     model_config = ConfigDict(frozen=True)
     id: Number | _Name | None = None
@@ -90,9 +90,10 @@ class PlainGraph:
     """A graph as read: nodes in a valid order, and the scheduling problem of those that compute.
 
     `steps[i]` is the index in `nodes` of the problem's step i. All other nodes cost nothing. `updates` are
-    steps that only update weights. `tensor_names`, `tensor_bytes` and `roots` map each tensor to its name, to
-    its size and to the tensor in whose memory it lies. `persistent` roots are parameters, which lie outside;
-    `inputs` and `kept` roots are live from the start, and until the end.
+    steps that only update weights. `needs` are the predecessors of each node. `tensor_names`, `tensor_bytes`
+    and `roots` have for each tensor its name, its size and the tensor whose memory it shares. `persistent`
+    roots are parameters, which lie outside the planned memory; `inputs` are roots that are live from the
+    start, `kept` those that are live until the end.
     """
 
     name: str
@@ -157,7 +158,7 @@ def graph_of(content: object, default_name: str = "graph") -> PlainGraph:
 
 
 def _numbers(content: object) -> dict[object, int]:
-    """Return the numbers of tensors that have a text as their id. Raises ModelError for one that two have."""
+    """Return the numbers of tensors by id, for ids that are texts. Raises ModelError for an id of two."""
     numbers: dict[object, int] = {}
     tensors = content.get("tensors") if isinstance(content, dict) else None
     for number, listed in enumerate(tensors if isinstance(tensors, list) else ()):
@@ -185,7 +186,7 @@ def _json(path: Path) -> object:
 
 @dataclass(frozen=True, slots=True)
 class _Owners:
-    """For each tensor, the owner of its memory: by views alone (`base`), or by updates too (`root`)."""
+    """For each tensor, the owner of its memory: by views alone (`base`), or by views and updates (`root`)."""
 
     base: tuple[int, ...]
     root: tuple[int, ...]
@@ -195,32 +196,32 @@ def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
     producer = _producers(file)
     memory = _memory(file, producer)
     needs = _needs(file, producer, memory)
-    alone = tuple(
+    computing = tuple(
         place
         for place, node in enumerate(file.nodes)
         if not (node.op in _PERSISTENT or node.op == _INPUT or _is_free_view(node, memory))
     )
-    number = {place: step for step, place in enumerate(alone)}
+    step_of = {place: step for step, place in enumerate(computing)}
     before: list[tuple[int, ...]] = []
     reached: list[frozenset[int]] = []  # per node the steps before it, with only free nodes in between
     for place, needed in enumerate(needs):
         steps = frozenset().union(
-            *(frozenset((number[other],)) if other in number else reached[other] for other in needed)
+            *(frozenset((step_of[other],)) if other in step_of else reached[other] for other in needed)
         )
         reached.append(steps)
-        if place in number:
+        if place in step_of:
             before.append(tuple(sorted(steps)))
-    buffers = _buffers(file, memory, producer, number)
+    buffers = _buffers(file, memory, producer, step_of)
     problem = OrderProblem(
-        tuple(before), tuple(buffers.values()), _in_place(file, memory, producer, (number, [*buffers]))
+        tuple(before), tuple(buffers.values()), _in_place(file, memory, producer, (step_of, [*buffers]))
     )
-    updates = _updates(file, memory, problem, alone, number)
+    updates = _updates(file, memory, problem, step_of)
     op_of = {root: file.nodes[producer[root]].op for root in memory.root}
     return PlainGraph(
         file.name or default_name,
         file.nodes,
         problem,
-        alone,
+        computing,
         updates,
         needs,
         tuple(map(file.label, range(len(file.tensors)))),
@@ -335,15 +336,15 @@ def _needs(file: _GraphFile, producer: list[int], memory: _Owners) -> tuple[tupl
 
 
 def _buffers(
-    file: _GraphFile, memory: _Owners, producer: list[int], number: dict[int, int]
+    file: _GraphFile, memory: _Owners, producer: list[int], step_of: dict[int, int]
 ) -> dict[int, StepBuffer]:
-    """Return, by root, a buffer for each counted memory; every step that reads or writes it touches it."""
+    """Return, by root, a buffer for each memory that counts, with all steps that read or write it."""
     touched: dict[int, set[int]] = {}
     for place, node in enumerate(file.nodes):
         for tensor in (*node.inputs, *node.outputs):
             steps = touched.setdefault(memory.root[tensor], set())
-            if place in number:
-                steps.add(number[place])
+            if place in step_of:
+                steps.add(step_of[place])
     result_roots = {memory.root[tensor] for tensor in file.outputs}
     return {
         root: StepBuffer(
@@ -363,7 +364,7 @@ def _in_place(
     file: _GraphFile, memory: _Owners, producer: list[int], counted: tuple[dict[int, int], list[int]]
 ) -> tuple[InPlace, ...]:
     """Return the in-place candidates; `counted`: the steps by node, and the roots that have buffers."""
-    number, roots = counted
+    step_of, roots = counted
     in_place = []
     for old, new in file.inplace_candidates:
         node = file.nodes[producer[new]]
@@ -372,29 +373,28 @@ def _in_place(
                 f"in-place candidate: node {node.id} ({node.name or node.op}) does not read {file.label(old)}"
             )
         pair = (memory.root[old], memory.root[new])
-        if producer[new] in number and all(root in roots for root in pair):
-            in_place.append(InPlace(number[producer[new]], *map(roots.index, pair)))
+        if producer[new] in step_of and all(root in roots for root in pair):
+            in_place.append(InPlace(step_of[producer[new]], *map(roots.index, pair)))
     return tuple(in_place)
 
 
 def _updates(
-    file: _GraphFile, memory: _Owners, problem: OrderProblem, alone: tuple[int, ...], number: dict[int, int]
+    file: _GraphFile, memory: _Owners, problem: OrderProblem, step_of: dict[int, int]
 ) -> tuple[int, ...]:
-    """Return the steps that update weights.
+    """Return the steps that update weights: those of phase `update`, and those that write a weight in place.
 
-    These have phase `update` or write a weight in place. They include predecessors that no other step depends
-    on and that convert one gradient to another of equal size.
+    Predecessors that only they need belong to them, if these convert one gradient to another of equal size.
     """
-    updates = {step for step, place in enumerate(alone) if file.nodes[place].phase == "update"}
-    producers = {tensor: step for place, step in number.items() for tensor in file.nodes[place].outputs}
+    updates = {step for place, step in step_of.items() if file.nodes[place].phase == "update"}
+    producers = {tensor: step for place, step in step_of.items() for tensor in file.nodes[place].outputs}
     updates |= {producers[new] for _, new in file.inplace_updates if new in producers}
 
     def size(tensors: tuple[int, ...]) -> int:
         return sum(file.tensors[root].bytes for root in {memory.root[tensor] for tensor in tensors})
 
-    for step in reversed(range(problem.steps)):
-        node, after = file.nodes[alone[step]], problem.after[step]
-        alone_before = len(problem.before[step]) == 1 and size(node.inputs) == size(node.outputs)
-        if alone_before and after and all(other in updates for other in after):
+    for place, step in reversed(step_of.items()):
+        node, after = file.nodes[place], problem.after[step]
+        converts = len(problem.before[step]) == 1 and size(node.inputs) == size(node.outputs)
+        if converts and after and all(other in updates for other in after):
             updates.add(step)
     return tuple(sorted(updates))

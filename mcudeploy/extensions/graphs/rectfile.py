@@ -21,12 +21,12 @@ _COLUMNS = ("id", "lower", "upper", "size")
 _CONSTRAINTS = ("alignment", "stack")
 _MOST_BYTES = 16 * 2**20
 _LARGEST = 1 << 40
-"""Larger numbers are not valid bytes or steps, and the search uses 64-bit integers."""
+"""Numbers of bytes and steps are smaller, since the search uses 64-bit integers."""
 
 
 @dataclass(frozen=True, slots=True)
 class NamedRectangle:
-    """A rectangle, its name in the file, its stack or "", and its offset, if stated."""
+    """A rectangle with its name in the file, its stack ("" for none), and its offset, if stated."""
 
     name: str
     rectangle: Rectangle
@@ -35,7 +35,7 @@ class NamedRectangle:
 
 
 def problem_of(named: Sequence[NamedRectangle]) -> PlacementProblem:
-    """Return the placement problem of a file. Raises ValueError for a stack whose rectangles never live."""
+    """Return the placement problem of rectangles. Raises ValueError for a stack with an empty live range."""
     stacks: dict[str, list[int]] = {}
     for at, one in enumerate(named):
         if one.stack:
@@ -65,7 +65,7 @@ def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
             raise ConfigError(f"{where} has {len(row)} cells, the header {len(header)}")
         named = _rectangle(dict(zip(header, row, strict=True)), where)
         if named.name in rectangles:
-            raise ConfigError(f"{where}: there is an id {named.name} before")
+            raise ConfigError(f"{where}: an earlier line has the id {named.name}")
         rectangles[named.name] = named
     return tuple(rectangles.values())
 

@@ -18,7 +18,7 @@ from mcudeploy.common.progress import SILENT, Progress
 from mcudeploy.execution.parts import BuildRequest
 from mcudeploy.extensions.evaluation.dataset import DataRequest
 from mcudeploy.extensions.heads.head_statistics import training_statistics
-from mcudeploy.extensions.heads.heads import HeadWanted, head_bytes, require_features
+from mcudeploy.extensions.heads.heads import HeadPart, head_bytes, require_features
 from mcudeploy.frontend.parsing import is_tflite
 from mcudeploy.planner.model.model import read_model
 from mcudeploy.planner.plan_options import Options
@@ -30,12 +30,12 @@ class AdaptRequest:
     """A library that learns: its folder, the head, and the tensor that the head reads.
 
     `features` names an operator or a tensor of the file. `statistics`: training data, to whose statistics the
-    head moves the features of the device. `force`: overwrite files that mcudeploy did not write.
+    head maps the features of the device. `force`: overwrite files that mcudeploy did not write.
     """
 
     directory: Path
     features: str
-    head: HeadWanted
+    head: HeadPart
     statistics: DataRequest | None = None
     force: bool = False
 
@@ -64,15 +64,15 @@ def build_adaptable(
             parts=[head],
         )
         built = build_models(library, progress)
-        text = built.models[0].program.head
-        assert text is not None
+        built_head = built.models[0].program.head
+        assert built_head is not None
         facts = {
-            "kind": text.kind,
-            "classes": text.classes,
-            "features": text.features,
-            "examples": text.numbers.get("capacity"),
-            "statistics": text.statistics is not None,
-            "bytes": head_bytes(text),
+            "kind": built_head.kind,
+            "classes": built_head.classes,
+            "features": built_head.features,
+            "examples": built_head.numbers.get("capacity"),
+            "statistics": built_head.statistics is not None,
+            "bytes": head_bytes(built_head),
         }
         return {**as_json(built), "head": facts}
 

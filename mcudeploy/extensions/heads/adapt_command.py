@@ -78,7 +78,7 @@ def adapt() -> None:
 @library_options("the C library")
 @planning_options()
 @output_options
-@packed_as("head", "mcudeploy.extensions.heads.heads:HeadWanted", "classes", "examples", name="head")
+@packed_as("head", "mcudeploy.extensions.heads.heads:HeadPart", "classes", "examples", name="head")
 @packed_as("statistics", f"{__name__}:_statistics", "reading", path="statistics")
 @packed_as(
     "request",

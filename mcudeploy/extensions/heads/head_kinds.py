@@ -20,6 +20,7 @@ EXAMPLES_PER_CLASS = 5
 _PROTOTYPES_MOST = 127
 """MCUD_PROTOTYPES_MOST of mcud_prototypes.h."""
 _LEAST_COLUMNS = 7
+"""The fewest columns of the sums of mcud_prototypes.h."""
 _RIDGE_PENALTY = 0.1
 """MCUD_RIDGE_PENALTY of mcud_ridge.h."""
 
@@ -29,7 +30,7 @@ Scores = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class HeadSize:
-    """The size of a head. `capacity`: of the examples that it stores, for kinds that store them."""
+    """The size of a head. `capacity`: the number of examples that it stores; 0 if its kind stores none."""
 
     classes: int
     features: int
@@ -37,11 +38,11 @@ class HeadSize:
 
 
 class HeadReference(Protocol):
-    """The knowledge of a head, computed exactly or in float64."""
+    """The reference of a head after some examples, computed exactly or in float64."""
 
     @property
     def tolerance(self) -> float:
-        """The largest difference of the head's scores, as a share of 1 or of a larger score."""
+        """The largest error of the head's scores: absolute for scores up to 1, relative for larger ones."""
         ...
 
     def has_room(self, label: int) -> bool:
@@ -136,7 +137,7 @@ class Ridge:
         return np.where(shares > 0, scores, -np.inf)
 
     def is_label(self, features: Features, label: int) -> bool:
-        """Whether no class has a greater score, or is ahead by no more than both tolerances."""
+        """Whether no class is ahead of this one by more than twice the tolerance."""
         scores = self.scores(features)
         if label >= self.size.classes or not self.examples:
             return label == self.size.classes and not self.examples
@@ -159,7 +160,7 @@ class HeadKind:
 
 
 def table_bytes(members: Sequence[HeadMember]) -> int:
-    """Return the bytes of a table with these arrays, whole units of a blob."""
+    """Return the bytes of a table with these arrays, rounded up to units of a blob."""
     return -(-sum(it.size_bytes for it in members) // TABLE_GRAIN_BYTES) * TABLE_GRAIN_BYTES
 
 
@@ -168,7 +169,7 @@ def _columns(size: HeadSize) -> int:
 
 
 def _ridge_scratch_count(size: HeadSize) -> int:
-    """Return the vectors of mcud_ridge.c, of which the last one has 16 bits."""
+    """Return the words of the vectors of mcud_ridge.c; the last vector has elements of 16 bits."""
     return 4 * size.features + 2 * size.capacity + (max(size.features, size.capacity) + 1) // 2
 
 

@@ -50,7 +50,7 @@ def training_statistics(
 
 @dataclass(frozen=True, slots=True)
 class SeenInputs:
-    """The reference of mcud_statistics.c: the features of all inputs."""
+    """The reference of mcud_statistics.c: the features of all inputs that the device has seen."""
 
     training: FeatureStatistics
     seen: tuple[Features, ...] = ()
@@ -60,7 +60,7 @@ class SeenInputs:
         return replace(self, seen=(*self.seen, features))
 
     def in_training(self, features: Features) -> Scores:
-        """Return the features as they would have been in training, before they are rounded."""
+        """Return the features mapped to the statistics of training, before they are rounded."""
         if len(self.seen) < LEAST_INPUTS:
             return features.astype(np.float64)
         seen = np.stack(self.seen).astype(np.float64)
@@ -69,7 +69,7 @@ class SeenInputs:
         return np.asarray(np.clip(moved, -128, 127), np.float64)
 
     def fault(self, features: Features, moved: Features) -> str:
-        """Return how the features of a device, moved, differ from the reference; empty if they do not."""
+        """Return how the features that a device has `moved` differ from the reference; "" if they do not."""
         wanted = self.in_training(features)
         gaps = np.abs(moved - wanted)
         at = int(gaps.argmax())

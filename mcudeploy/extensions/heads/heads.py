@@ -51,11 +51,11 @@ _ONE_TO_ONE = (
 
 
 @dataclass(frozen=True, slots=True)
-class HeadWanted(LibraryPart):
+class HeadPart(LibraryPart):
     """The head of a library by the name of its kind.
 
-    `examples`: the number that it stores in total; None for 5 per class. `statistics`: of training, to which
-    it maps the features of the device; None if it does not.
+    `examples`: the number that it stores in total; None for 5 per class. `statistics`: those of training, to
+    which it maps the features of the device; None if it does not map them.
     """
 
     name: str
@@ -84,8 +84,9 @@ class HeadWanted(LibraryPart):
         return self.classes * EXAMPLES_PER_CLASS if self.examples is None else self.examples
 
     def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
-        """Return a model with the head, verified if the library is. Raises what `with_head` raises, and
-        `require_head`.
+        """Return a model with the head, verified if the library is verified.
+
+        Raises what `with_head` and `require_head` raise.
         """
         deployment, unknown = built.deployment, built.stack_unknown
         program = with_head_stack(deployment, with_head(deployment, built.program, self))
@@ -97,8 +98,9 @@ class HeadWanted(LibraryPart):
 
 
 def require_features(graph: Graph) -> int:
-    """Return the number of int8 features that a model makes. Raises UsageError if it has another interface
-    than one input and these.
+    """Return the number of int8 features that a model computes.
+
+    Raises UsageError for a model with another interface than one input and int8 features.
     """
     inputs, outputs = graph.own_inputs(), graph.own_outputs()
     if len(inputs) != 1 or len(outputs) != 1:
@@ -112,7 +114,7 @@ def require_features(graph: Graph) -> int:
     return tensor.elements
 
 
-def with_head(deployment: Deployment, program: Program, wanted: HeadWanted) -> Program:
+def with_head(deployment: Deployment, program: Program, wanted: HeadPart) -> Program:
     """Return a program with a head on its output.
 
     Raises UsageError for a program that has another interface than one input and int8 features, and FitError
@@ -125,7 +127,7 @@ def with_head(deployment: Deployment, program: Program, wanted: HeadWanted) -> P
     return replace(program, head=head)
 
 
-def _head_text(deployment: Deployment, program: Program, wanted: HeadWanted, features: int) -> HeadText:
+def _head_text(deployment: Deployment, program: Program, wanted: HeadPart, features: int) -> HeadText:
     size, kind = HeadSize(wanted.classes, features, wanted.capacity), wanted.kind
     members, numbers, statistics = kind.members(size), kind.numbers(size), wanted.statistics
     stored = [*(statistics.members if statistics else ()), *members]
@@ -154,8 +156,8 @@ def _head_text(deployment: Deployment, program: Program, wanted: HeadWanted, fea
 
 
 def head_bytes(head: HeadText) -> int:
-    """Return the RAM of a head beside the arena: its table, moved features, and scratch that has no room in
-    an arena.
+    """Return the RAM of a head beside the arena: its table, moved features, and scratch without room in an
+    arena.
     """
     moved = head.features if head.statistics else 0
     return head.size_bytes + moved + (0 if head.scratch_base else head.scratch_count * _WORD_BYTES)
@@ -189,9 +191,9 @@ def require_head(deployment: Deployment, program: Program, seed: int, progress: 
 
 
 def with_head_stack(deployment: Deployment, program: Program) -> Program:
-    """Return a program whose bound of the stack holds for the functions of its head as well.
+    """Return a program whose stack bound includes the functions of its head.
 
-    Without such a bound it has none, after a warning with the cause.
+    If their bound is unknown, the program has no stack bound, after a warning with the cause.
     """
     if program.stack_bytes is None:
         return program
@@ -207,7 +209,7 @@ def with_head_stack(deployment: Deployment, program: Program) -> Program:
 
 @dataclass(frozen=True, slots=True)
 class HeadAnswer:
-    """Features and scores after a call of a running head, the call's ticks and result.
+    """The answer of a running head to a call: features, scores, the call's ticks and result.
 
     `output`: the features before the head moved them.
     """
@@ -269,13 +271,13 @@ def head_fault(deployment: Deployment, program: Program, line: Transport, seed: 
         if label is None:
             fault = _query_fault(reference, answer)
         else:
-            fault, reference = _enrolled(reference, answer, label)
+            fault, reference = _enrol(reference, answer, label)
         if fault:
             return f"run {number} {fault}"
     return ""
 
 
-def _enrolled(reference: HeadReference, answer: HeadAnswer, label: int) -> tuple[str, HeadReference]:
+def _enrol(reference: HeadReference, answer: HeadAnswer, label: int) -> tuple[str, HeadReference]:
     """Return how the result of an example differs, and the reference with the example if it has room."""
     wanted = 0 if reference.has_room(label) else 2  # MCUD_ENROLLED, MCUD_ENROL_FULL
     fault = "" if answer.result == wanted else f"returns {answer.result} for an example, not {wanted}"

@@ -1,4 +1,4 @@
-"""The commands for parameters: made of a model file, exchanged with a device, and compared."""
+"""The commands that make parameters from a model file, exchange them with a device, and compare them."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def push(path: Path, port: str, baud: int, progress: Progress = SILENT) -> JsonO
 def compare(blob: ParameterBlob, other: ParameterBlob, library: Path) -> JsonObject:
     """Report how the values of two blobs differ, for each parameter of a library.
 
-    Raises ConfigError if one of them is of another library.
+    Raises UsageError if one of them is of another library.
     """
     layout = read_layout(library)
     for each in (blob, other):
@@ -70,14 +70,14 @@ def compare(blob: ParameterBlob, other: ParameterBlob, library: Path) -> JsonObj
     return {"equal": blob.values == other.values, "hash": layout.hash, "parameters": rows}
 
 
-def pulled(port: str, baud: int, progress: Progress = SILENT) -> ParameterBlob:
+def pulled_blob(port: str, baud: int, progress: Progress = SILENT) -> ParameterBlob:
     """Return the present parameters of the program on a device."""
     with _session(port, baud, progress) as session:
         return session.pull_parameters(progress.advance)
 
 
 def read_blob(path: Path) -> ParameterBlob:
-    """Read the blob of a file. Raises ConfigError for another or a damaged file."""
+    """Read the blob of a file. Raises ConfigError for a file that is not a blob, or is damaged."""
     try:
         return ParameterBlob.of(read_limited(path, _MOST_BYTES))
     except OSError as error:

@@ -104,7 +104,7 @@ def diff(
         second = api.read_blob(other)
     else:
         with output.progress() as progress:
-            second = api.pulled(port_of(str(port)), baud, progress)
+            second = api.pulled_blob(port_of(str(port)), baud, progress)
     output.result(api.compare(first, second, library), _compared)
 
 

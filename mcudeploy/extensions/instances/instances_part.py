@@ -19,7 +19,7 @@ from mcudeploy.planner.place.states_first import require_states_stay
 class InstancesPart(LibraryPart):
     """`count` instances of each model of a library.
 
-    The states of the first one lie where the plan puts them, those of the others after the plan's arena.
+    The states of the first instance lie where the plan puts them, those of the others after the plan's arena.
     """
 
     count: int
@@ -75,28 +75,29 @@ def _require_room(deployment: Deployment) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Home:
-    """The place of a state: in the arena of the first instance, and among the states of each other one."""
+class _StatePlace:
+    """The place of a state: in the plan's arena, for the first instance, and among the states of each other.
+    """
 
     memory: str
     offset: int
     """Bytes from the start of the arena."""
-    place: int
-    """Bytes from the start of the instance's states."""
+    in_states: int
+    """Bytes from the start of another instance's states."""
 
 
-def _homes(deployment: Deployment, arenas: list[ArenaText]) -> tuple[dict[str, _Home], dict[str, int]]:
+def _places(deployment: Deployment, arenas: list[ArenaText]) -> tuple[dict[str, _StatePlace], dict[str, int]]:
     """Return the place of each state by the tensors that own it, and the bytes of an instance by memory."""
     graph, blocks = deployment.plan.graph, deployment.plan.layout.blocks
-    units = {it.memory: it.alignment for it in arenas}
-    homes: dict[str, _Home] = {}
-    sizes = dict.fromkeys(units, 0)
+    alignments = {it.memory: it.alignment for it in arenas}
+    places: dict[str, _StatePlace] = {}
+    sizes = dict.fromkeys(alignments, 0)
     for state in graph.states:
         ((first, *_),) = blocks[state.tensor]
-        home = _Home(first.memory, first.offset, sizes[first.memory])
-        homes |= dict.fromkeys(state.chain, home)
-        sizes[first.memory] += align_up(graph.tensors[state.tensor].size_bytes, units[first.memory])
-    return homes, sizes
+        place = _StatePlace(first.memory, first.offset, sizes[first.memory])
+        places |= dict.fromkeys(state.chain, place)
+        sizes[first.memory] += align_up(graph.tensors[state.tensor].size_bytes, alignments[first.memory])
+    return places, sizes
 
 
 def with_instances(program: Program, deployment: Deployment, count: int) -> Program:
@@ -105,12 +106,12 @@ def with_instances(program: Program, deployment: Deployment, count: int) -> Prog
     Texts `away(first, each)` are calls of the C function that returns how far the states of the running
     instance are from those of the first.
     """
-    homes, sizes = _homes(deployment, program.arenas)
+    places, sizes = _places(deployment, program.arenas)
     first = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
     moved = {
-        name: f"away({first[home.memory] + home.place - home.offset}u, {sizes[home.memory]}u)"
+        name: f"away({first[place.memory] + place.in_states - place.offset}u, {sizes[place.memory]}u)"
         for name, root in deployment.view.tiled.flow.roots.items()
-        if (home := homes.get(root)) is not None
+        if (place := places.get(root)) is not None
     }
     ios = [*program.inputs, *program.outputs, *(state.io for state in program.states)]
     instances = InstancesText(

@@ -1,7 +1,7 @@
-"""Classes in files of scikit-learn: names become numbers, and maps of probabilities tensors.
+"""Classes in files of scikit-learn: names become numbers, and maps of probabilities become tensors.
 
-skl2onnx writes labels as texts and probabilities as a sequence of maps (ZipMap) unless told otherwise. A
-program has neither: its label is the place of the class, its probabilities are a row.
+By default skl2onnx writes labels as texts, and probabilities as a sequence of maps (ZipMap). A program has
+neither: its label is the index of the class, its probabilities are a row.
 """
 
 from __future__ import annotations
@@ -20,23 +20,24 @@ _NUMBERS = {
     "SVMClassifier": "classlabels_ints",
     "TreeEnsembleClassifier": "classlabels_int64s",
 }
-"""The attribute for numbers as labels, by classifier."""
+"""The attribute of integer labels, by classifier."""
 _INTEGERS = (TensorProto.INT32, TensorProto.INT64)
 _OF_FLOATS = (*_NUMBERS, "LinearRegressor", "Scaler", "SVMRegressor", "TreeEnsembleRegressor")
+"""Operators that compute with float32."""
 _MOST_NAMES = 8
 
 
 def with_numbers(proto: ModelProto) -> tuple[str, ...]:
     """Change the model in place; return notes that state the order of the classes.
 
-    Texts that something else than a label needs stay, and are refused when the file is checked.
+    Texts that are not labels stay; the check of the file refuses them.
     """
     graph = proto.graph
     if ML_DOMAIN not in {entry.domain for entry in proto.opset_import}:
         return ()
     _convert_integers(graph)
-    numbered = _numbered(graph)
-    names = _unzipped(graph) or numbered
+    labels = _number_labels(graph)
+    names = _replace_maps(graph) or labels
     if not names:
         return ()
     shown = ", ".join(f"{at} {printable(name)}" for at, name in enumerate(names[:_MOST_NAMES]))
@@ -45,7 +46,7 @@ def with_numbers(proto: ModelProto) -> tuple[str, ...]:
 
 
 def _convert_integers(graph: GraphProto) -> None:
-    """Convert inputs that are integers before operators of the domain, which compute with float32."""
+    """Convert integer inputs of the graph to float32 for operators of the domain that need it."""
     integers = {it.name for it in graph.input if it.type.tensor_type.elem_type in _INTEGERS}
     nodes: list[NodeProto] = []
     converted: set[str] = set()
@@ -68,7 +69,7 @@ def _convert_integers(graph: GraphProto) -> None:
         refill(graph.node, nodes)
 
 
-def _unzipped(graph: GraphProto) -> tuple[str, ...]:
+def _replace_maps(graph: GraphProto) -> tuple[str, ...]:
     """Replace ZipMaps that are outputs; return the names of their classes."""
     outputs = {value.name: value for value in graph.output}
     names: tuple[str, ...] = ()
@@ -86,7 +87,7 @@ def _unzipped(graph: GraphProto) -> tuple[str, ...]:
     return names
 
 
-def _numbered(graph: GraphProto) -> tuple[str, ...]:
+def _number_labels(graph: GraphProto) -> tuple[str, ...]:
     """Replace texts as labels by their numbers; return the texts."""
     names: tuple[str, ...] = ()
     extractors = [it for it in graph.node if it.op_type == "ArrayFeatureExtractor" and it.domain == ML_DOMAIN]
@@ -101,7 +102,7 @@ def _numbered(graph: GraphProto) -> tuple[str, ...]:
     for node in graph.node:
         first = next(iter(node.input), "")
         if node.domain == ML_DOMAIN and node.op_type in _NUMBERS:
-            texts = _labelled(node)
+            texts = _number_classes(node)
             names = texts or names
             labels.update(node.output[:1] if texts else ())
         elif first in labels:
@@ -120,8 +121,8 @@ def _cast_to_numbers(node: NodeProto) -> None:
             item.i = TensorProto.INT64
 
 
-def _labelled(node: NodeProto) -> tuple[str, ...]:
-    """Give a classifier numbers as labels; return its texts, none if it has numbers already."""
+def _number_classes(node: NodeProto) -> tuple[str, ...]:
+    """Replace labels of a classifier that are texts by numbers; return the texts, () if there are none."""
     texts = next((item for item in node.attribute if item.name == "classlabels_strings"), None)
     if texts is None or not texts.strings:
         return ()

@@ -137,8 +137,9 @@ def tree_classifier(make: Maker) -> None:
 
 
 def _one_score(make: Maker, sums: str, labels: list[int], base: list[float]) -> None:
-    """Two classes of which one is weighed: as ONNX Runtime decides, above one half for positive weights, else
-    above zero.
+    """Choose between two classes by the score of one, as ONNX Runtime does.
+
+    The class needs more than one half if all weights are positive, else more than zero.
     """
     if len(base) > 1:
         raise Unsupported("base values of both classes, of which one is weighed, are not supported")
@@ -180,7 +181,7 @@ def class_labels(make: Maker, name: str) -> list[int]:
 
 
 def choose_label(make: Maker, place: str, labels: list[int]) -> None:
-    """Add the output of the label at a place, an int64 vector."""
+    """Add the output 0: the labels at `place`, int64 indices of classes."""
     if not make.output(0):
         return
     if labels == list(range(len(labels))):
@@ -229,7 +230,7 @@ _AVERAGE, _SUM = 0, 1
 
 @dataclass(slots=True)
 class _Columns:
-    """The attributes of the older form under construction: nodes and leaves of all trees."""
+    """The attributes of a TreeEnsembleRegressor under construction: nodes and leaves of all trees."""
 
     lists: dict[str, Any] = field(default_factory=dict)
 
@@ -254,15 +255,15 @@ def tree_ensemble(make: Maker) -> None:
     if how == _AVERAGE:
         trees = len(make.attributes["tree_roots"])
         columns["target_weights"] = [weight / trees for weight in columns["target_weights"]]
-    # ONNX's checker refuses the operator where TreeEnsemble stands, so it is in the domain of our nodes.
+    # ONNX's checker refuses the older operator at this version of the domain, so it gets our own domain.
     sums = make.add("TreeEnsembleRegressor", make.inputs[0], domain=DOMAIN, n_targets=count, **columns)
     make.reshaped(sums, [rows, count], out=make.outputs[0])
 
 
 def _columns_of(make: Maker) -> dict[str, Any]:
-    """Walk the trees from their roots. A leaf gets a node for each way to it; they follow the inner nodes.
+    """Return the attributes of the trees. Each branch to a leaf gets a node for it, after the inner nodes.
 
-    Raises Unsupported for branches that form no trees.
+    Raises Unsupported for branches that do not form trees.
     """
     attributes = make.attributes
     modes, splits, weights = (

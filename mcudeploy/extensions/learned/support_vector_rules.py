@@ -34,8 +34,7 @@ def svm_regressor(make: Maker) -> None:
 
 
 def svm_classifier(make: Maker) -> None:
-    """Replace SVMClassifier: each pair of classes has a score and gives a vote; the class with most votes
-    wins.
+    """Replace SVMClassifier: the score of each pair of classes is a vote, and the class with most votes wins.
     """
     _require_one_float_row(make)
     labels, sizes = class_labels(make, "classlabels_ints"), list(make.attributes.get("vectors_per_class", ()))
@@ -85,7 +84,7 @@ def _require_one_float_row(make: Maker) -> None:
 def _kernel(make: Maker, count: int) -> str:
     """The kernel of the input and each support vector, [1, count].
 
-    Distances are sums of squared differences, as in ONNX Runtime: the usual way by products cancels digits.
+    Distances are sums of squared differences, as in ONNX Runtime: by products they would lose digits.
     """
     width = make.sizes(make.inputs[0])[-1]
     vectors = _floats(make, "support_vectors")

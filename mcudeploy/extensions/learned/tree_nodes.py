@@ -79,7 +79,7 @@ def tree_regressor(builder: Builder, node: Node) -> None:
         raise Unsupported(f"a leaf adds to a target beyond the {count}")
     tables = _Tables()
     lengths: list[int] = []
-    roots = _added(node, tables, lengths)
+    roots = _add_trees(node, tables, lengths)
     source = builder.arranged(value.tensor, value.index.reshape(rows, 1, width), (node,))
     op = TreeSums(count, round(float(np.mean(lengths)), 2))
     tensor = builder.emit(
@@ -88,22 +88,22 @@ def tree_regressor(builder: Builder, node: Node) -> None:
     builder.define(node.output, OnnxValue(tensor, positions((rows, count)), real=True))
 
 
-def _added(node: Node, tables: _Tables, lengths: list[int]) -> list[int]:
-    """Add the nodes of all trees; return the roots, and in `lengths` the nodes on the way to each leaf."""
+def _add_trees(node: Node, tables: _Tables, lengths: list[int]) -> list[int]:
+    """Add the nodes of all trees; return the roots, and add to `lengths` the depth of each leaf."""
     columns = [_column(node, f"nodes_{name}") for name in ("treeids", "nodeids")]
     places = {key: at for at, key in enumerate(zip(*columns, strict=True))}
     weights: dict[Key, list[tuple[int, float]]] = {}
     entries = [_column(node, f"target_{name}") for name in ("treeids", "nodeids", "ids", "weights")]
     for tree, leaf, target, weight in zip(*entries, strict=True):
         weights.setdefault((tree, leaf), []).append((target, weight))
-    facts = _Facts.of(node)
-    if not len(places) == len(columns[0]) == len(facts.modes) > 0:
+    nodes = _NodeColumns.of(node)
+    if not len(places) == len(columns[0]) == len(nodes.modes) > 0:
         raise Unsupported("it has no nodes, two of one number, or lists of nodes that differ in length")
     followed = {
         (key[0], number)
         for key, at in places.items()
-        if facts.modes[at] != _LEAF
-        for number in (facts.when_true[at], facts.when_false[at])
+        if nodes.modes[at] != _LEAF
+        for number in (nodes.when_true[at], nodes.when_false[at])
     }
     firsts = [key for key in places if key not in followed]
     if sorted(key[0] for key in firsts) != sorted(set(columns[0])):
@@ -119,12 +119,12 @@ def _added(node: Node, tables: _Tables, lengths: list[int]) -> list[int]:
                 raise Unsupported("its nodes form no tree")
             seen.add(key)
             at = places[key]
-            if facts.modes[at] == _LEAF:
+            if nodes.modes[at] == _LEAF:
                 _fill(slots, tables.leaf(weights.get(key, ())))
                 lengths.append(depth)
                 continue
             _fill(slots, len(tables.thresholds))
-            for branch, into in facts.compared(at, tables):
+            for branch, into in nodes.add_comparison(at, tables):
                 waiting.append(((tree, branch), into, depth + 1))
         roots.append(root[0])
     return roots
@@ -136,7 +136,7 @@ def _fill(slots: Sequence[_Slot], number: int) -> None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
+class _NodeColumns:
     """Columns of the nodes of all trees."""
 
     modes: list[str]
@@ -147,7 +147,7 @@ class _Facts:
     nan_true: list[int]
 
     @classmethod
-    def of(cls, node: Node) -> _Facts:
+    def of(cls, node: Node) -> _NodeColumns:
         modes = _column(node, "nodes_modes")
         known = *_ORDERED, *_EQUAL
         strange = sorted({printable(mode) for mode in modes if mode not in (_LEAF, *known)})
@@ -160,13 +160,13 @@ class _Facts:
             raise Unsupported("its lists of nodes differ in length")
         return cls(modes, columns[0], columns[1], columns[2], columns[3], tracks)
 
-    def compared(self, at: int, tables: _Tables) -> list[tuple[int, list[_Slot]]]:
-        """Add the comparison of a node; return its branches, with their places in the table."""
+    def add_comparison(self, at: int, tables: _Tables) -> list[tuple[int, list[_Slot]]]:
+        """Add the comparison of node `at`; return its branches, with their places in the table."""
         mode, nan_true = self.modes[at], bool(self.nan_true[at])
         threshold, feature = np.float32(self.values[at]), self.features[at]
         below = np.nextafter(threshold, np.float32(-np.inf))
         branches = self.when_true[at], self.when_false[at]
-        if mode in _EQUAL:  # at most the threshold, and above the number below it
+        if mode in _EQUAL:  # equal: at most the threshold, and above the next smaller number
             equal, other = branches if mode == "BRANCH_EQ" else branches[::-1]
             nan_equal = nan_true and mode == "BRANCH_EQ"  # NaN differs from every number
             first = tables.node(feature, float(threshold), nan_first=nan_equal)

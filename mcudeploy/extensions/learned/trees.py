@@ -29,7 +29,7 @@ _TABLES = {
 
 @dataclass(frozen=True, slots=True)
 class TreeSums(PlainOperator):
-    """The sums of the weights of the leaves that each row (N, 1, values) reaches, (N, 1, `targets`), float32.
+    """x (N, 1, values) -> (N, 1, `targets`), float32: sums of the weights of the leaves that a row reaches.
 
     Constants are the tables of tree_sums_f32.h. `depth` is the mean number of nodes on the way to a leaf.
     """
@@ -75,8 +75,9 @@ class TreeSums(PlainOperator):
 
 
 def _require_sound(tables: dict[str, ConstantArray], values: int, targets: int) -> None:
-    """Raise ValueError for tables that refer to nodes, values or targets that do not exist, or to an earlier
-    node: trees would not end.
+    """Raise ValueError for tables that refer to a missing node, value or target, or to an earlier node.
+
+    With earlier nodes the walk through a tree might not end.
     """
     follow, starts = tables["next"].reshape(-1, 2), tables["leaf_starts"]
     nodes, leaves = len(follow), len(starts) - 1
@@ -93,4 +94,4 @@ def _require_sound(tables: dict[str, ConstantArray], values: int, targets: int) 
         and int(starts[-1]) == len(tables["weights"])
     )
     if not sound:
-        raise ValueError("the tables of trees refer to what they do not have")
+        raise ValueError("the tables of trees refer to missing or earlier entries")

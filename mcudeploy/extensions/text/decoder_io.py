@@ -19,7 +19,7 @@ _PADDING, _ROUND = 1024, 64
 
 @dataclass(frozen=True, slots=True)
 class DecoderChoice:
-    """The answers of the user about a model. None: as its inputs and outputs show."""
+    """The user's choices for a model; None for what follows from its inputs and outputs."""
 
     token: str | None = None
     logits: str | None = None
@@ -65,7 +65,7 @@ def decoder_io(graph: Graph, ids: int, choice: DecoderChoice) -> DecoderIo:
 
 
 def constants_read_bytes(view: PlanView) -> int:
-    """Return the bytes of constants that a run reads at least once: of tables, only the chosen rows."""
+    """Return the bytes of constants that a run reads at least once; of a table it reads the chosen rows."""
     graph, total = view.plan.graph, 0.0
     by_name = {operator.name: operator for operator in graph.operators}
     for name, call in view.calls.items():
@@ -102,7 +102,7 @@ def _inputs(graph: Graph, ids: int, choice: DecoderChoice) -> tuple[GraphIO, Gra
 
 
 def _token(graph: Graph, inputs: Sequence[GraphIO], ids: int, choice: DecoderChoice) -> GraphIO:
-    """The input that --token names, or else the one that chooses from a table with a row for each id."""
+    """The input that --token names, or else the input that indexes a table with a row for each id."""
     tokens = [it for it in inputs if choice.token in (None, it.name)]
     if not tokens:
         raise UsageError(f"--token {printable(str(choice.token))}: the inputs are {_names(inputs)}")
@@ -154,5 +154,5 @@ def _is_vocabulary(count: int, ids: int) -> bool:
 
 
 def _rows(graph: Graph, io: GraphIO) -> Sequence[int]:
-    """The number of rows of each table that an input chooses from; a ring has room for all positions."""
+    """The number of rows of each table that an input indexes, without rings, which take any position."""
     return tables_rows(graph, io.tensor, rings=False)

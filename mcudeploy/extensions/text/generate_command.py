@@ -101,7 +101,7 @@ def generate(
 
 
 class _Writer:
-    """Writes the text of tokens as they come: what steers a terminal is escaped, as in names of models."""
+    """Writes the text of each token at once; characters that control a terminal are escaped."""
 
     def __init__(self, tokenizer: Tokenizer, write: Callable[[str], object]) -> None:
         self._tokenizer, self._write = tokenizer, write

@@ -45,7 +45,7 @@ Ending = Literal["end", "tokens", "positions"]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextRequest:
-    """A prompt, and how its tokens are chosen. `tokens`: the most that are generated; None: by positions."""
+    """A prompt, and how tokens are chosen. `tokens`: the most to generate; None: as positions permit."""
 
     tokenizer: Tokenizer
     choice: DecoderChoice
@@ -58,7 +58,7 @@ class TextRequest:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TextRun:
-    """A text from a device: `ids` of prompt and text, the stored logits of each run, their mean time."""
+    """A text from a device: `ids` of prompt and text, stored logits of each run, mean time of a run."""
 
     ids: Sequence[int]
     logits: Sequence[Array]
@@ -68,10 +68,10 @@ class TextRun:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GeneratedText:
-    """A text from a device, compared with ONNX Runtime. `token`: the time of one.
+    """A text from a device, compared with ONNX Runtime. `token`: the time of one token.
 
-    `reasons`: why it is not verified; `error`: the largest of the logits, `tolerance`: theirs, None for int8.
-    `loss`: what int8 caches cost, None without any.
+    `reasons`: why it is not verified. `error`: the largest error of a logit; `tolerance`: that of logits,
+    None for int8. `loss`: what int8 caches cost, None without int8 caches.
     """
 
     ready: ReadyText
@@ -100,14 +100,14 @@ class ReadyText:
         request, ids, steps = self.request, list(self.prompt), list[tuple[Array, int]]()
         ending: Ending | None = None
         sampler = self.host.sampler(request.temperature, request.top_k, request.top_p, seed)
-        meaning = self.deployment.plan.graph.tensors[self.io.logits.tensor].quantization
+        quantization = self.deployment.plan.graph.tensors[self.io.logits.tensor].quantization
         with open_device(self.target, self.firmware, self.deployment.patience_s) as device:
             device.session.reset()
             while ending is None:
                 while len(steps) < len(ids):
                     steps.append(self._step(device, ids[len(steps)], len(steps)))
                 logits, _ = steps[-1]
-                ids.append(self.host.sample(sampler, logits, float(meaning.scale) if meaning else None))
+                ids.append(self.host.sample(sampler, logits, float(quantization.scale) if quantization else None))
                 ending = self._ending(ids)
                 if ending != "end":
                     on_token(ids[-1])
@@ -139,7 +139,7 @@ class ReadyText:
         position = len(run.logits) - 1
         last, place = self._sample(run.ids[position], position), Place(self.target, self.firmware)
         observed = retimed(Observation(run.mean, [], None), self.deployment, place, last)
-        result = _compared(self, run, observed.measurement)
+        result = _compare(self, run, observed.measurement)
         model = self.deployment.model
         if not model.choices.int8_caches:
             return result
@@ -189,8 +189,8 @@ def _inputs(io: DecoderIo, token: int, position: int) -> dict[str, Array]:
 def _expected(deployment: Deployment, io: DecoderIo, ids: Sequence[int]) -> list[Array]:
     """The logits of ONNX Runtime for these ids in turn, in stored form, with its own states.
 
-    In int8 caches it takes the choice of the program, run on this computer, where the two differ by one: the
-    last bits of floats decide there how a value rounds.
+    Where an element of an int8 cache differs by one from that of the program, run on this computer, it takes
+    the program's: the last bits of floats decide how such an element rounds.
     """
     graph, model, host = deployment.plan.graph, deployment.model, Target(load_board("host"))
     names = [io.logits.name, *(it.after.name for it in graph.states)]
@@ -218,7 +218,7 @@ def _expected(deployment: Deployment, io: DecoderIo, ids: Sequence[int]) -> list
     return expected
 
 
-def _compared(ready: ReadyText, run: TextRun, token: Measurement) -> GeneratedText:
+def _compare(ready: ReadyText, run: TextRun, token: Measurement) -> GeneratedText:
     """Compare the logits of every run, and without a temperature the tokens. `token`: the time of one."""
     graph, io, request = ready.deployment.plan.graph, ready.io, ready.request
     dtype = graph.tensors[io.logits.tensor].dtype
@@ -237,7 +237,7 @@ def _compared(ready: ReadyText, run: TextRun, token: Measurement) -> GeneratedTe
                 f"{f'; allowed: {tolerance}' if tolerance else ''}"
             )
         flat = wanted.ravel()[: len(request.tokenizer.pieces)]
-        if not np.isfinite(flat.max()):  # it says nothing about a token, and so does all that follows
+        if not np.isfinite(flat.max()):  # neither this logit nor later ones choose a token
             reasons.append(
                 f"position {position}: the largest logit of ONNX Runtime is {flat.max():g}, which chooses no "
                 "token: look at the weights of the model"

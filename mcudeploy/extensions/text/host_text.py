@@ -1,4 +1,4 @@
-"""The tokenizer and the sampler in C, compiled for this computer: what a device would do."""
+"""The tokenizer and the sampler of a device in C, compiled for this computer."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class HostText:
         return list(ids[:count])
 
     def sample(self, sampler: Sampler, logits: NDArray[Any], scale: float | None) -> int:
-        """Return the next token by logits as a device stores them; `scale`: of int8 ones."""
+        """Return the next token by logits in stored form; `scale`: that of int8 logits, None for float32."""
         values, count = logits.tobytes(), ctypes.c_uint32(self.tokens)
         if scale is None:
             return int(self.library.mcud_sample_f32(ctypes.byref(sampler), values, count))

@@ -19,7 +19,7 @@ _CHOICE = ("token", "logits", "positions")
 
 
 def tokenizer_options(required: bool) -> Callable[[Command], Command]:
-    """Add --tokenizer and what it needs; they become `tokenizer`, a `Tokenizer` or None, and `choice`."""
+    """Add --tokenizer and its options, which become `tokenizer`, a `Tokenizer` or None, and `choice`."""
 
     def wrapped(command: Command) -> Command:
         @functools.wraps(command)

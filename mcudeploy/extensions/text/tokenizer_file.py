@@ -23,13 +23,13 @@ from mcudeploy.extensions.text.tokenizer_json import (
 
 _SPACE = "\u2581"
 _UNKNOWN_PENALTY = 10.0
-"""By which an unknown character scores below the least piece, as in SentencePiece."""
+"""How much lower than the least piece an unknown character scores, as in SentencePiece."""
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
 _DECODERS = frozenset({"ByteLevel", "Metaspace", "Replace", "ByteFallback", "Fuse", "Strip"})
 _END_NAMES = frozenset(
     {"</s>", "<|endoftext|>", "<eos>", "[EOS]", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "<|end|>"}
 )
-"""Special tokens that end a text in published models; the file does not say which ones do."""
+"""Special tokens that end a text in published models; a file does not state which of its tokens do."""
 
 
 class Prefix(IntEnum):
@@ -65,9 +65,10 @@ class WordRules:
 class Tokenizer:
     """The pieces and rules of a tokenizer. `pieces`: the bytes of each id, b"" for an id without a token.
 
-    `word_ids`: those that words can become. `merges`: by id, of BPE. `scores`: of the first ids, of Unigram.
-    `verbatim` and `added`: ids that text may name, the longest first; the verbatim ones are found before the
-    others. `before`: ids at the beginning of a text. `ends`: ids that end a generated text.
+    `word_ids`: the ids into which words are divided. `merges`: for BPE, by resulting id. `scores`: for
+    Unigram, of the first ids. `verbatim` and `added`: ids of tokens that text may contain by name, the
+    longest first; verbatim ones are searched before the others. `before`: ids at the beginning of a text.
+    `ends`: ids that end a generated text.
     """
 
     pieces: Sequence[bytes]
@@ -124,10 +125,10 @@ class _Reader:
             word_ids = [it for it in word_ids if it != unknown]
         merges = self._merges(ids, pieces, {unknown, *byte_ids}) if kind == "BPE" else {}
         scores = [score for _, score in model.vocab] if isinstance(model.vocab, list) else []
-        added = self._added(byte_ids)
+        added = self._added_tokens(byte_ids)
         return Tokenizer(
             pieces=pieces,
-            words=self._divided(rules, [pieces[it] for it in word_ids], kind),
+            words=self._with_runs(rules, [pieces[it] for it in word_ids], kind),
             word_ids=word_ids,
             merges=merges,
             scores=scores,
@@ -310,15 +311,15 @@ class _Reader:
         self._require(scheme in schemes, f"{shown} is not {', '.join(schemes)}")
         return WordRules(False, schemes[scheme], WordSplit.SPACES if part.split else WordSplit.NONE)
 
-    def _divided(self, rules: WordRules, pieces: Sequence[bytes], kind: str) -> WordRules:
-        """The rules with words that end before spaces, if no merge joins a space with what is before it."""
+    def _with_runs(self, rules: WordRules, pieces: Sequence[bytes], kind: str) -> WordRules:
+        """The rules with words that end before spaces, if no piece has a space after another character."""
         joins = any(b" " in it.lstrip(b" ") for it in pieces)
         whole = rules.of_bytes or rules.split is not WordSplit.NONE or self._model.ignore_merges
         if kind != "BPE" or whole or joins or b" " not in pieces:
             return rules
         return replace(rules, split=WordSplit.RUNS)
 
-    def _added(self, byte_ids: range) -> list[AddedToken]:
+    def _added_tokens(self, byte_ids: range) -> list[AddedToken]:
         """The added tokens, the longest first."""
         tokens = self._file.added_tokens
         for it in tokens:
@@ -336,7 +337,7 @@ class _Reader:
         return sorted(tokens, key=lambda it: (-len(it.content.encode()), it.id))
 
     def _before(self, ids: Mapping[str, int]) -> list[int]:
-        """The tokens that the post-processor puts before a text; those after it are for whole texts."""
+        """The tokens that the post-processor puts before a text; tokens after a text are not used."""
         before: list[int] = []
         for part in parts_of(self._file.post_processor):
             if part.type == "ByteLevel":
@@ -381,7 +382,7 @@ ALPHABET = _alphabet()
 
 
 def _bytes_in_words(text: str, rules: WordRules) -> bytes | None:
-    """The bytes of a token of the vocabulary in a word; None for one that no word becomes."""
+    """The bytes of a token of the vocabulary in a word; None for a token that no word contains."""
     if rules.of_bytes:
         return _bytes_of_characters(text)
     return None if " " in text else text.replace(_SPACE, " ").encode()  # a space of a text is U+2581 here

@@ -1,4 +1,4 @@
-"""The parts of a `tokenizer.json` of Hugging Face that are read, with their limits."""
+"""The parts of a `tokenizer.json` of Hugging Face that mcudeploy reads, with their limits."""
 
 from __future__ import annotations
 

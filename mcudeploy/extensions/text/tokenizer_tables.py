@@ -16,7 +16,7 @@ from mcudeploy.codegen.render import render
 from mcudeploy.extensions.text.tokenizer_file import Merge, Tokenizer, WordSplit
 
 _BLOCK = 32
-"""Records of one block: their places are 16 bits from its start."""
+"""Records of one block; the start of a record is a 16-bit offset from the start of its block."""
 _SPECIAL = 2**31
 _NONE = "MCUD_NO_TOKEN"
 
@@ -89,7 +89,7 @@ def _fields(tokenizer: Tokenizer, arrays: dict[str, NDArray[Any]]) -> dict[str, 
 
 
 def _merge_bytes(tokenizer: Tokenizer) -> int:
-    """The bytes of a merge: none for ranks that ascend with the ids of results, as trainers write them."""
+    """The bytes of a merge: without its rank if ranks ascend with resulting ids, as trainers write them."""
     ranks = [it.rank for _, merges in sorted(tokenizer.merges.items()) for it in merges]
     return 1 if all(one < other for one, other in pairwise(ranks)) else 4
 

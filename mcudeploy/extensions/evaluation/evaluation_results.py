@@ -1,4 +1,4 @@
-"""Results of one model over a test set, and an evaluation as a whole."""
+"""The results of a model over a test set, and of a whole evaluation."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ if TYPE_CHECKING:
 
 Array = NDArray[Any]
 
-Which = Literal["device", "reference", "float"]
-"""The program on devices, the reference of the same model, and the float model it was made of."""
+Origin = Literal["device", "reference", "float"]
+"""Where results come from: the program on devices, the reference of the same model, its float original."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ModelResults:
-    """Real values of the task's output [samples, elements], and the mean squared distance of each sample from
-    its input if the output has its shape.
-    """
+    """Results of one model over a test set."""
 
-    which: Which
+    origin: Origin
     values: Array
+    """Real values of the task's output, [samples, elements]."""
     errors: Array
+    """For an anomaly, the mean squared difference of each sample's output from its input; else 0."""
     quality: Quality
 
 
@@ -54,9 +54,9 @@ class JudgedOutput:
         return cls(graph, chosen[0]) if named or len(fitting) == 1 else None
 
     def results(
-        self, which: Which, task: Task, data: Dataset, output: Callable[[int, Mapping[str, Array]], Array]
+        self, origin: Origin, task: Task, data: Dataset, output: Callable[[int, Mapping[str, Array]], Array]
     ) -> ModelResults:
-        """Return the results over a test set. `output`: that of a sample, by its number and its inputs."""
+        """Return the results over a test set. `output` returns that of a sample, by number and inputs."""
         inputs = self.graph.own_inputs()
         rows, errors = [], []
         for number in range(data.count):
@@ -69,15 +69,15 @@ class JudgedOutput:
                 error = float(((rows[-1] - wanted) ** 2).mean())
             errors.append(error)
         outputs, distances = np.array(rows), np.array(errors)
-        return ModelResults(which, outputs, distances, task.quality(outputs, distances))
+        return ModelResults(origin, outputs, distances, task.quality(outputs, distances))
 
 
 @dataclass(frozen=True, slots=True)
-class Compared:
-    """Agreement of two sets of results."""
+class Comparison:
+    """The agreement of two sets of results."""
 
-    first: Which
-    second: Which
+    first: Origin
+    second: Origin
     figures: AgreementFigures
 
 
@@ -93,19 +93,19 @@ class WrongSample:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Evaluated:
-    """An evaluation."""
+class Evaluation:
+    """The results of a whole evaluation."""
 
     run: VerifiedRun
     task: Task
     data: Dataset
     results: Sequence[ModelResults]
-    """Of the device, the reference, and the float model if there is one."""
-    compared: Sequence[Compared]
+    """Of the device, of the reference, and of the float model if there is one."""
+    compared: Sequence[Comparison]
     worst: Sequence[WrongSample]
     """The samples that the device gets wrong most."""
     layers: Sequence[Layer]
-    """Of a quantised model that lost too much accuracy, the layers that lose most."""
+    """The layers that lose most, of a quantised model that is less accurate than its float model."""
     failures: Sequence[str]
     """Limits of the user that were missed."""
     devices: int
@@ -118,19 +118,19 @@ class Evaluated:
 
     @property
     def passed(self) -> bool | None:
-        """Whether all limits were kept; None if nothing says whether outputs that never change are right."""
+        """Whether all limits were kept; None for outputs that never change, without a limit."""
         return None if self.undecided and not self.failures else not self.failures
 
 
-def compare(results: Sequence[ModelResults], task: Task) -> list[Compared]:
-    """Compare every set of results with those before it, which are nearer to the device."""
+def compare(results: Sequence[ModelResults], task: Task) -> list[Comparison]:
+    """Compare each two sets of results, the later one first."""
     labels = task.labels if task.classes else None
     pairs = []
     for at, first in enumerate(results):
         for second in results[:at]:
             classes = [numbers for it in (first, second) if (numbers := task.class_of(it.values)) is not None]
             figures = agreement(first.values, second.values, classes, labels)
-            pairs.append(Compared(first.which, second.which, figures))
+            pairs.append(Comparison(first.origin, second.origin, figures))
     return pairs
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.codegen.html_template import render_page
 from mcudeploy.common.text import count_text, plain
-from mcudeploy.extensions.evaluation.evaluated import Evaluated
+from mcudeploy.extensions.evaluation.evaluation_results import Evaluation
 from mcudeploy.report.wording import EVALUATED, class_name, percent, quality_texts, verdict_text
 from mcudeploy.verify.preprocessing import image_shape
 
@@ -24,7 +24,7 @@ _LONGEST_SIDE = 320
 """Pixels of a picture in the page; larger ones lose rows and columns."""
 
 
-def page(result: Evaluated, report: Report, command: Sequence[str]) -> str:
+def page(result: Evaluation, report: Report, command: Sequence[str]) -> str:
     """Return the page of an evaluation and its JSON object; `command` is the command line to show."""
     path, board = result.run.measured.device_run.deployment.model.path, report["run"]["board"]
     matrix = report["models"][0]["confusion"] or ()
@@ -82,7 +82,7 @@ def _class(report: Report, one: Report) -> tuple[str, ...]:
     return (_name(report, one["class"]), f"{one['samples']:,}", *shares)
 
 
-def _worst(result: Evaluated, report: Report, one: Report) -> dict[str, Any]:
+def _worst(result: Evaluation, report: Report, one: Report) -> dict[str, Any]:
     classes = [None if one[key] is None else _name(report, one[key]) for key in ("wanted", "computed")]
     return {
         "name": plain(one["name"]),
@@ -93,7 +93,7 @@ def _worst(result: Evaluated, report: Report, one: Report) -> dict[str, Any]:
     }
 
 
-def _picture(result: Evaluated, number: int) -> str | None:
+def _picture(result: Evaluation, number: int) -> str | None:
     """The input of a sample as a PNG in a data URL; None if it is not an image."""
     graph = result.run.measured.device_run.deployment.plan.graph
     io = graph.own_inputs()[0]
