@@ -76,8 +76,7 @@ def _require_room(deployment: Deployment) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _StatePlace:
-    """The place of a state: in the plan's arena, for the first instance, and among the states of each other.
-    """
+    """The place of a state: in the arena of the plan, for the first instance; among the states of another."""
 
     memory: str
     offset: int

@@ -34,8 +34,7 @@ def svm_regressor(make: Maker) -> None:
 
 
 def svm_classifier(make: Maker) -> None:
-    """Replace SVMClassifier: the score of each pair of classes is a vote, and the class with most votes wins.
-    """
+    """Replace SVMClassifier: the score of each pair of classes is a vote; the class with most votes wins."""
     _require_one_float_row(make)
     labels, sizes = class_labels(make, "classlabels_ints"), list(make.attributes.get("vectors_per_class", ()))
     count, vectors_in_all = len(labels), sum(sizes)

@@ -101,13 +101,14 @@ class ReadyText:
         ending: Ending | None = None
         sampler = self.host.sampler(request.temperature, request.top_k, request.top_p, seed)
         quantization = self.deployment.plan.graph.tensors[self.io.logits.tensor].quantization
+        scale = None if quantization is None else float(quantization.scale)
         with open_device(self.target, self.firmware, self.deployment.patience_s) as device:
             device.session.reset()
             while ending is None:
                 while len(steps) < len(ids):
                     steps.append(self._step(device, ids[len(steps)], len(steps)))
                 logits, _ = steps[-1]
-                ids.append(self.host.sample(sampler, logits, float(quantization.scale) if quantization else None))
+                ids.append(self.host.sample(sampler, logits, scale))
                 ending = self._ending(ids)
                 if ending != "end":
                     on_token(ids[-1])
@@ -125,9 +126,8 @@ class ReadyText:
 
     def _step(self, device: Device, token: int, position: int) -> tuple[Array, int]:
         """Run the model on a token; return the stored logits and the ticks."""
-        storage = self.deployment.storage
-        ticks = run_once(device, storage, self._sample(token, position).stored)
-        return storage.get_tensor(device, self.io.logits.tensor), ticks
+        ticks = run_once(device, self.deployment.storage, self._sample(token, position).stored)
+        return self.deployment.storage.get_tensor(device, self.io.logits.tensor), ticks
 
     def _sample(self, token: int, position: int) -> Sample:
         inputs = _inputs(self.io, token, position)
