@@ -19,7 +19,7 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
 from mcudeploy.common.errors import UsageError
 from mcudeploy.device.target import Target
-from mcudeploy.extensions.quantization.adaptive_rounding import _Layer, _places, _Stored
+from mcudeploy.extensions.quantization.adaptive_rounding import _Layer, _places, _StoredConstant
 from mcudeploy.extensions.quantization.model_walk import ModelWalk
 from mcudeploy.extensions.quantization.weight_rounding import (
     LayerWeights,
@@ -120,7 +120,7 @@ def test_rows_of_inputs_by_weights_are_the_results(name: str, tmp_path: Path) ->
     x = rng.normal(size=shape).astype(np.float32)
     y = Reference(tmp_path / "m.onnx", ["y"]).run({"x": x})["y"]
     tensor = onnx.load(tmp_path / "m.onnx").graph.initializer[0]
-    layer = _Layer(node, "y", tensor, _Stored(tensor, tensor), None)
+    layer = _Layer(node, "y", tensor, _StoredConstant(tensor, tensor), None)
     columns, results = layer.rows(x, y, 10**6)
     assert results.size == y.size
     assert np.allclose(columns @ layer.grouped(weights).transpose(0, 2, 1), results, atol=1e-5)

@@ -38,7 +38,7 @@ def test_noise() -> None:
 
 def test_a_node_is_blamed_for_what_it_adds() -> None:
     first, after = Layer("a", "Conv", 30.0, math.inf), Layer("b", "Conv", 20.0, 21.0)
-    assert first.lost == pytest.approx(1e-3) and after.lost == pytest.approx(1e-2 - 10**-2.1)
+    assert first.added_noise == pytest.approx(1e-3) and after.added_noise == pytest.approx(1e-2 - 10**-2.1)
 
 
 def test_which_output_has_classes() -> None:

@@ -286,4 +286,4 @@ def layers_by_loss(float_model: Path, model: Model, data: Dataset) -> Sequence[L
     with work_folder("mcudeploy-evaluate-") as folder:
         prepared = prepare(source.proto, folder)
         compared = layers(prepared, parse(model.path).proto, model.path, samples())
-    return sorted(compared, key=lambda layer: -layer.lost)
+    return sorted(compared, key=lambda layer: -layer.added_noise)

@@ -25,28 +25,28 @@ from mcudeploy.frontend.pieces import names_read
 Array = NDArray[Any]
 
 _MOST_INPUTS = 2048
-"""Weights of a channel above which a layer keeps the nearest rounding: time grows with their cube.
+"""Limit of n, the weights of a channel, for adaptive rounding, whose time grows with n^3.
 
-Groups count together: of g groups of n weights the limit holds for the root of g n^2.
+With g groups the limit applies to sqrt(g) * n.
 """
 
 _MOST_ROWS = 32_768
 _MOST_PRODUCTS = 1e10
-"""Limits for a layer: of rows from all samples, and of products for the moments."""
+"""Limits for a layer: the rows from all samples, and the products for the moments."""
 
 _MOST_BYTES = 2**28
 """Limit of the largest tensor over all samples."""
 
 _FEWEST_SAMPLES = 16
 _CHECK_EVERY = 4
-"""One sample of this number is not fitted: it decides how much to fit."""
+"""One sample out of this number is not fitted; it decides how closely to fit the others."""
 
 _LEVELS = {int(TensorProto.INT8): (-127, 127), int(TensorProto.INT4): (-8, 7)}
 _MOST_BIAS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Stored:
+class _StoredConstant:
     """A constant of the quantised model: its integers, and their scale for each channel or for all."""
 
     tensor: TensorProto
@@ -55,16 +55,16 @@ class _Stored:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layer:
-    """A node of the quantised model with stored weights, of g groups with K channels of n weights each.
+    """A node of the quantised model with integer weights, of g groups with K channels of n weights each.
 
-    `result` and `real`: the result and the weights of the same node in the float model.
+    `result`, `real`: the name of the result, and the weights, of the same node in the float model.
     """
 
     node: NodeProto
     result: str
     real: TensorProto
-    weights: _Stored
-    bias: _Stored | None
+    weights: _StoredConstant
+    bias: _StoredConstant | None
 
     @property
     def groups(self) -> int:
@@ -79,7 +79,7 @@ class _Layer:
 
     @property
     def products(self) -> int:
-        """The number g n^2 of products of two inputs in a row."""
+        """The number g n^2 of products that the moments need for a row."""
         return self.groups * self.inputs**2
 
     @property
@@ -96,9 +96,9 @@ class _Layer:
         return weights.reshape(tuple(self.weights.tensor.dims)) if self._channels_first else weights[0].T
 
     def rows(self, x: Array, y: Array, most: int) -> tuple[Array, Array]:
-        """Rows of the input of a sample as [g, rows, n], and their results as [g, rows, K].
+        """Rows of the input `x` of a sample as [g, rows, n], and their results in `y` as [g, rows, K].
 
-        `most`: of all rows of a product by a matrix, of the positions of a convolution for each image.
+        `most`: limit of the rows of a matrix product, or of the positions of a convolution in each image.
         """
         if self.node.op_type == "Conv":
             return self._rows_of_windows(x, y, most)
@@ -126,9 +126,9 @@ def round_adaptively(
     folder: Path,
     advance: Callable[[int, int], None],
 ) -> ModelProto:
-    """Round the weights of the quantised `model` of the prepared model `floats` by calibration samples.
+    """Return the quantised `model` with weights rounded adaptively by calibration samples.
 
-    Weights of convolutions and of products by matrices take part, with the biases; other weights stay.
+    `floats`: the prepared float model. Weights and biases of convolutions and matrix products change.
     """
     result = copy_of(model)
     layers = list(_layers(result, floats))
@@ -162,8 +162,8 @@ def _round(layer: _Layer, fit: Moments, check: Moments) -> None:
         _store_bias(layer.bias, rounded.bias.reshape(-1), new_scales / old_scales)
 
 
-def _store_bias(stored: _Stored, bias: Array, growth: Array) -> None:
-    """Replace a bias by a real one. `growth`: the factor of its scale, which is that of the weights."""
+def _store_bias(stored: _StoredConstant, bias: Array, growth: Array) -> None:
+    """Replace a stored bias by the real values `bias`. `growth`: the factor by which its scales change."""
     scales = (numpy_helper.to_array(stored.scale) * growth).astype(np.float32)
     integers = np.rint(bias / scales.astype(np.float64))
     _store(stored.tensor, np.clip(integers, -_MOST_BIAS, _MOST_BIAS).astype(np.int32))
@@ -177,7 +177,7 @@ def _store(tensor: TensorProto, values: Array) -> None:
 def _moments(
     layer: _Layer, inputs: Iterator[Array], results: Iterator[Array], count: int
 ) -> tuple[Moments, Moments] | None:
-    """The moments of the samples to fit, and of those that decide how much; None if values are not finite."""
+    """The moments of the samples to fit and of the samples to check; None if a value is not finite."""
     rows = min(_MOST_ROWS, int(_MOST_PRODUCTS / layer.products))
     parts: list[Moments | None] = [None, None]
     for number, (x, y) in enumerate(zip(inputs, results, strict=True)):
@@ -194,13 +194,13 @@ def _moments(
 
 def _layers(model: ModelProto, floats: ModelProto) -> Iterator[_Layer]:
     """The layers whose weights are rounded, in the order in which they run."""
-    stored = _stored_for_one(model)
+    stored = _stored_constants(model)
     restored = {it.output[0] for it in model.graph.node if it.op_type == "DequantizeLinear"}
     float_nodes = {it.name: it for it in floats.graph.node}
     floats_by_name = {it.name: it for it in floats.graph.initializer}
     for node in model.graph.node:
         float_node = float_nodes.get(node.name)
-        if float_node is None or not _is_plain(node) or node.input[0] not in restored:
+        if float_node is None or not _is_product(node) or node.input[0] not in restored:
             continue
         real, weights = floats_by_name.get(float_node.input[1]), stored.get(node.input[1])
         bias_name = "".join(node.input[2:])
@@ -213,8 +213,8 @@ def _layers(model: ModelProto, floats: ModelProto) -> Iterator[_Layer]:
             yield layer
 
 
-def _stored_for_one(model: ModelProto) -> dict[str, _Stored]:
-    """The constants that one node alone reads, by the names of their real values."""
+def _stored_constants(model: ModelProto) -> dict[str, _StoredConstant]:
+    """The integer constants that only one node reads, by the names of their real values."""
     constants = {it.name: it for it in model.graph.initializer}
     readers = Counter(name for node in model.graph.node for name in names_read(node))
     stored = {}
@@ -222,12 +222,12 @@ def _stored_for_one(model: ModelProto) -> dict[str, _Stored]:
         if node.op_type == "DequantizeLinear" and readers[node.output[0]] == readers[node.input[0]] == 1:
             tensor, scale = (constants.get(it) for it in node.input[:2])
             if tensor is not None and scale is not None:
-                stored[node.output[0]] = _Stored(tensor, scale)
+                stored[node.output[0]] = _StoredConstant(tensor, scale)
     return stored
 
 
-def _is_plain(node: NodeProto) -> bool:
-    """Whether the node is a convolution, or the product by a matrix."""
+def _is_product(node: NodeProto) -> bool:
+    """Whether the node is a convolution, or a matrix product without factors."""
     if node.op_type == "Gemm":
         defaults = {"alpha": 1.0, "beta": 1.0, "transA": 0}
         return all(attribute_of(node, name, value) == value for name, value in defaults.items())
@@ -235,13 +235,13 @@ def _is_plain(node: NodeProto) -> bool:
 
 
 def _largest(model: ModelProto) -> int:
-    """The bytes of the largest tensor of a model in float, by the shapes that it states."""
+    """The bytes of the largest float32 tensor of a model, by the shapes that the file states."""
     values = (*model.graph.value_info, *model.graph.input)
     return 4 * max((1, *(math.prod(sizes_of(it)) for it in values)))
 
 
 def _places(count: int, most: int) -> Array:
-    """Which of `count` rows to take: the same ones each time."""
+    """The numbers of at most `most` out of `count` rows, the same ones each time."""
     if count <= most:
         return np.arange(count)
     return np.sort(np.random.default_rng(0).permutation(count)[:most])

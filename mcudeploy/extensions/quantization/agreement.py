@@ -24,7 +24,7 @@ Advance = Callable[[int], None]
 _EXACT = 1e-30
 _MOST_NOISE = 1e30
 _ENOUGH = 20
-"""Number of samples below which the share of equal classes is chance."""
+"""With fewer samples, the share of equal classes is left to chance."""
 
 SUFFIX = "_QuantizeLinear_Input"
 """Suffix that ONNX Runtime adds to the name of a graph output before it is quantised."""
@@ -52,11 +52,11 @@ class Noise:
     worst: float = 0.0
 
     def joined(self, other: Noise) -> Noise:
-        """The powers over these samples and others."""
+        """The noise over the samples of both."""
         return Noise(self.signal + other.signal, self.noise + other.noise, max(self.worst, other.worst))
 
     def add(self, wanted: Array, computed: Array) -> None:
-        """Add one value of each, of the same shape."""
+        """Add the values that one sample gives; both arrays have the same shape."""
         reference = wanted.astype(np.float64)
         error = computed.astype(np.float64) - reference
         self.signal += float(np.sum(reference * reference))
@@ -65,7 +65,7 @@ class Noise:
 
     @property
     def decibels(self) -> float:
-        """Signal to quantisation noise; infinite if nothing differs."""
+        """The signal to noise ratio; infinite if nothing differs."""
         if self.noise <= 0:
             return math.inf
         noise = self.noise if math.isfinite(self.noise) else _MOST_NOISE  # an output that is not finite
@@ -81,7 +81,8 @@ def share_of_equal(classes: Array, others: Array) -> float:
 class Agreement:
     """The outputs of an int8 model compared with those of the float model, over `samples` samples.
 
-    `agreement` is the share of samples with the same first class, None if no output is a vector of classes.
+    `classes`: of each sample by the int8 model; `agreement`: the share of samples for which both models have
+    the same class. Both are None if no output is a vector of classes.
     """
 
     outputs: Mapping[str, Noise]
@@ -90,8 +91,8 @@ class Agreement:
     samples: int
 
     @property
-    def telling(self) -> float | None:
-        """The share of samples with the same class, if there are enough samples to exclude chance."""
+    def reliable_agreement(self) -> float | None:
+        """The share of samples with the same class; None if the samples are too few to exclude chance."""
         return self.agreement if self.samples >= _ENOUGH else None
 
     @property
@@ -102,17 +103,18 @@ class Agreement:
     @property
     def rank(self) -> tuple[float, float]:
         """Sort key: greater is better."""
-        return (self.telling or 0.0, self.decibels)
+        return (self.reliable_agreement or 0.0, self.decibels)
 
     def decibels_with(self, other: Agreement) -> float:
-        """The signal to noise ratio of the worst output, over these samples and others."""
+        """The signal to noise ratio of the worst output, over the samples of both."""
         return min(noise.joined(other.outputs[name]).decibels for name, noise in self.outputs.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """A tensor of the int8 model: its node, its distance from the float model, and the distance of the worst
-    tensor that the node reads.
+    """A tensor of the int8 model: the node that computes it, and its signal to noise ratio.
+
+    `input_decibels`: the ratio of the worst tensor that the node reads.
     """
 
     node: str
@@ -121,13 +123,13 @@ class Layer:
     input_decibels: float
 
     @property
-    def lost(self) -> float:
+    def added_noise(self) -> float:
         """Noise that the node adds, relative to the signal, as a ratio of powers."""
         return float(10 ** (-self.decibels / 10) - 10 ** (-self.input_decibels / 10))
 
 
 def class_output(inputs: Sequence[Info], outputs: Sequence[Info]) -> str | None:
-    """The first output that is a vector of classes: one axis above 1, and no copy of an input's shape."""
+    """The first output that is a vector of classes: it has one axis above 1, and the shape of no input."""
     shapes = {info.shape for info in inputs}
     for info in outputs:
         sizes = [size for size in info.shape or () if size != 1]
@@ -137,8 +139,8 @@ def class_output(inputs: Sequence[Info], outputs: Sequence[Info]) -> str | None:
 
 
 @dataclass(slots=True)
-class Floats:
-    """Outputs of the float model, kept for comparison with every method."""
+class FloatOutputs:
+    """Outputs of the float model at `path`, for comparison with the models of all methods."""
 
     path: Path
     names: Sequence[str]
@@ -161,7 +163,7 @@ class Floats:
         return _classes(self.values, self.class_name)
 
     def against(self, model: Path, samples: Iterable[Sample], advance: Advance) -> Agreement:
-        """Run the same samples through an int8 model."""
+        """Compare an int8 model, which runs the same samples."""
         reference = Reference(model, self.names)
         noises = {name: Noise() for name in self.names}
         scores = []
@@ -172,9 +174,11 @@ class Floats:
             if self.class_name is not None:
                 scores.append({self.class_name: outputs[self.class_name]})
             advance(done)
-        own_classes, other = _classes(self.values, self.class_name), _classes(scores, self.class_name)
-        share = None if own_classes is None or other is None else share_of_equal(own_classes, other)
-        return Agreement(noises, share, other, len(self.values))
+        float_classes, int8_classes = (_classes(it, self.class_name) for it in (self.values, scores))
+        share = None
+        if float_classes is not None and int8_classes is not None:
+            share = share_of_equal(float_classes, int8_classes)
+        return Agreement(noises, share, int8_classes, len(self.values))
 
 
 def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Array | None:
@@ -184,50 +188,43 @@ def _classes(values: Sequence[Mapping[str, Array]], name: str | None) -> Array |
     return np.array([int(np.argmax(value[name])) for value in values], np.int64)
 
 
-def _before(source: str, origins: Mapping[str, str]) -> str:
+def _first_origin(value: str, origins: Mapping[str, str]) -> str:
     """The value before all conversions to other integers."""
-    while source in origins:
-        source = origins[source]
-    return source
+    while value in origins:
+        value = origins[value]
+    return value
 
 
 def layers(prepared: Path, model: ModelProto, path: Path, samples: Iterable[Sample]) -> list[Layer]:
     """All quantised tensors of the int8 `model` at `path` that the float model has too, the worst first."""
-    known = {name for node in onnx.load(prepared).graph.node for name in node.output}
-    stored = {
-        node.input[0]: node.output[0] for node in model.graph.node if node.op_type == "DequantizeLinear"
+    nodes = model.graph.node
+    producers = {name: node for node in nodes for name in node.output}
+    quantised = {node.output[0]: node.input[0] for node in nodes if node.op_type == "QuantizeLinear"}
+    origins = {  # of the result of each pair of QuantizeLinear and DequantizeLinear
+        node.output[0]: quantised[node.input[0]]
+        for node in nodes
+        if node.op_type == "DequantizeLinear" and node.input[0] in quantised
     }
-    real = {
-        node.input[0]: stored[node.output[0]]
-        for node in model.graph.node
-        if node.op_type == "QuantizeLinear" and node.output[0] in stored
-    }
-    producers = {name: node for node in model.graph.node for name in node.output}
-    read_by = {node.output[0]: node.input[0] for node in model.graph.node if node.op_type == "QuantizeLinear"}
-    origins = {
-        node.output[0]: read_by[node.input[0]]
-        for node in model.graph.node
-        if node.op_type == "DequantizeLinear" and node.input[0] in read_by
-    }
-    names = {source: _before(source, origins).removesuffix(SUFFIX) for source in real}
-    tensors = {source: name for source, name in names.items() if source in producers and name in known}
-    if not tensors:
+    restored = {value: result for result, value in origins.items()}
+    float_names = {value: _first_origin(value, origins).removesuffix(SUFFIX) for value in restored}
+    in_floats = {name for node in onnx.load(prepared).graph.node for name in node.output}
+    compared = {it: name for it, name in float_names.items() if it in producers and name in in_floats}
+    if not compared:
         return []
-    noises = {source: Noise() for source in real}
-    floats = Reference(prepared, list(tensors.values()))
-    reference = Reference(path, list(real.values()))
+    noises = {value: Noise() for value in restored}
+    float_model, int8_model = Reference(prepared, [*compared.values()]), Reference(path, [*restored.values()])
     for sample in samples:
-        wanted, got = {**floats.run(sample), **sample}, reference.run(sample)
-        for source, noise in noises.items():
-            noise.add(wanted[names[source]], got[real[source]])
+        wanted, got = {**float_model.run(sample), **sample}, int8_model.run(sample)
+        for value, noise in noises.items():
+            noise.add(wanted[float_names[value]], got[restored[value]])
     listed = []
-    for source in tensors:
-        node = producers[source]
-        if node.op_type in ("Clip", "Relu"):  # the result of the operator before it
+    for value in compared:
+        node = producers[value]
+        if node.op_type in ("Clip", "Relu"):  # name the operator before it, in one step with it
             before = producers.get(node.input[0], node)
             node = node if before.op_type == "DequantizeLinear" else before
-        if node.op_type in MOVERS or source in origins:  # a conversion
+        if node.op_type in MOVERS or value in origins:  # a conversion to other integers
             continue
         read = [noises[origins[name]].decibels for name in node.input if origins.get(name) in noises]
-        listed.append(Layer(node.name, node.op_type, noises[source].decibels, min(read, default=math.inf)))
+        listed.append(Layer(node.name, node.op_type, noises[value].decibels, min(read, default=math.inf)))
     return sorted(listed, key=lambda layer: layer.decibels)

@@ -1,8 +1,8 @@
-"""Ranges of Relu and Clip nodes by which quantised values are clipped as the nodes clip them.
+"""Ranges with which the results of Relu and Clip nodes saturate where the nodes clip.
 
-ONNX Runtime's quantiser removes these nodes: the ends of the range clip instead. They do not if a result is
-0 for all samples, for which the quantiser takes -128 to 127. They do not if a Clip excludes 0, which every
-range includes.
+ONNX Runtime's quantiser removes these nodes, since saturation clips their results. This fails for a result
+that is 0 for all samples, since the quantiser then takes the range -128 to 127. It fails for a Clip that
+excludes 0, since every range includes 0.
 """
 
 from __future__ import annotations
@@ -33,23 +33,24 @@ class DeadClip:
 
 @dataclass(frozen=True, slots=True)
 class ClipRanges:
-    """Changed ranges by tensor; the nodes that are 0 for all samples; those that must stay as operators."""
+    """Changed ranges by tensor; the nodes that are 0 for all samples; names of nodes that must stay float."""
 
     changed: Mapping[str, Range]
     dead: Sequence[DeadClip]
-    kept: Sequence[str]
+    float_nodes: Sequence[str]
 
 
 def clip_ranges(model: ModelProto, ranges: Mapping[str, Range]) -> ClipRanges:
-    """The ranges that differ from those of the samples, by tensor; the nodes of the model are in order. The
-    result of a dead node gets the range of its input, mirrored at 0 and clipped by the node.
+    """Change the `ranges` that the samples have, by tensor; the nodes of the model are in order.
+
+    The result of a dead node gets the range of its input, mirrored at 0 and clipped by the node.
     """
     changed: dict[str, Range] = {}
-    dead, remaining = [], []
+    dead, float_nodes = [], []
     for node, low, high in _clips(model):
         output = node.output[0]
         if low > 0 or high < 0:
-            remaining.append(node.name)
+            float_nodes.append(node.name)
         elif _is_empty(ranges.get(output)):
             reach = max(map(abs, ranges.get(node.input[0], (0.0, 0.0)))) or 1.0
             changed[output] = max(low, -reach), min(high, reach)
@@ -58,7 +59,7 @@ def clip_ranges(model: ModelProto, ranges: Mapping[str, Range]) -> ClipRanges:
         source = changed.get(node.input[0]) if node.input else None
         if source is not None and node.op_type in _SAME_RANGE and _is_empty(ranges.get(node.output[0])):
             changed[node.output[0]] = source
-    return ClipRanges(changed, dead, remaining)
+    return ClipRanges(changed, dead, float_nodes)
 
 
 def _is_empty(known: Range | None) -> bool:
@@ -69,7 +70,7 @@ def _is_empty(known: Range | None) -> bool:
 
 
 def _clips(model: ModelProto) -> Iterator[tuple[NodeProto, float, float]]:
-    """The Relu and Clip nodes with constant limits, and these."""
+    """The Relu and Clip nodes with constant limits, and their lower and upper limits."""
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in model.graph.node:
         if node.op_type == "Relu":
@@ -78,6 +79,6 @@ def _clips(model: ModelProto) -> Iterator[tuple[NodeProto, float, float]]:
         if node.op_type == "Clip" and all(name in constants for name in limits):
             bounds = [*node.input[1:], "", ""][:2]
             low, high = (float(numpy_helper.to_array(constants[it])) if it else None for it in bounds)
-            old = {item.name: item.f for item in node.attribute}  # opset 6
-            low = old.get("min", -math.inf) if low is None else low
-            yield node, low, old.get("max", math.inf) if high is None else high
+            attributes = {item.name: item.f for item in node.attribute}  # opset 6
+            low = attributes.get("min", -math.inf) if low is None else low
+            yield node, low, attributes.get("max", math.inf) if high is None else high

@@ -44,10 +44,10 @@ Fit = Callable[[Array, Info, str], Array]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Samples:
-    """`count` samples; `load` reads one of them, and raises UsageError naming its file.
+    """`count` samples; `load` reads a sample by its number, and raises UsageError naming its file.
 
-    `labels`: of all samples along the first axis, if the file contains them. `files`: that of each sample, if
-    each has its own.
+    `labels`: of all samples along the first axis, if the file contains them. `files`: the file of each
+    sample, if every sample has its own.
     """
 
     count: int
@@ -56,7 +56,7 @@ class Samples:
     files: Sequence[Path] = ()
 
     def name(self, number: int) -> str:
-        """The name of a sample in reports: that of its file, or its number."""
+        """The name of a sample in reports: its file's name, or its number."""
         return self.files[number].name if self.files else f"sample {number}"
 
 
@@ -104,7 +104,7 @@ def _head(path: Path) -> bytes:
 
 
 def _load(path: Path) -> Array:
-    """The array of a file, of which only shape and type are read yet."""
+    """The array of a .npy file, mapped into memory: only shape and type are read at once."""
     if not _head(path).startswith(_NPY):
         raise UsageError(f"{path} is not a .npy file: write the values with numpy.save")
     try:
@@ -175,10 +175,11 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Ar
         with zipfile.ZipFile(path) as archive:
             members = {entry.filename.removesuffix(".npy"): entry for entry in archive.infolist()}
             keys = {info.name: info.name for info in inputs}
-            several = [name for name in LABELS if name in members and name not in keys]
-            if len(several) > 1:
-                raise UsageError(f"{path} has labels twice, as {' and as '.join(several)}: keep one of them")
-            labels = several[0] if several else None
+            label_names = [name for name in LABELS if name in members and name not in keys]
+            if len(label_names) > 1:
+                twice = " and as ".join(label_names)
+                raise UsageError(f"{path} has labels twice, as {twice}: keep one of them")
+            labels = label_names[0] if label_names else None
             values = [name for name in members if name != labels]
             if len(inputs) == 1 and len(values) == 1:
                 keys = {inputs[0].name: values[0]}
@@ -209,9 +210,7 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Ar
 
 
 def _shape_of(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> tuple[int, ...]:
-    """The shape of an array, from its header; raises ValueError if it contradicts the size that the archive
-    states.
-    """
+    """The shape of an array, from its header. Raises ValueError unless it fits the size in the archive."""
     if entry.flag_bits & 1:
         raise ValueError("it is encrypted")
     with archive.open(entry) as stream:
@@ -227,7 +226,7 @@ def _unpacked(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Array:
 
 
 def _require_stacked(where: str, actual: tuple[int, ...], info: Info) -> None:
-    """Raise UsageError for a shape that is not the shape of samples along the first axis."""
+    """Raise UsageError unless `actual` is the shape of samples along the first axis."""
     shape = tuple(info.shape or ())
     if not actual or actual[1:] not in (shape, _without_batch(shape)):
         raise UsageError(
@@ -263,6 +262,7 @@ def _without_batch(shape: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def _wanted(shape: tuple[int, ...], *, stacked: bool = False) -> str:
+    """The shapes that an input accepts, in words; `stacked`: with N samples along the first axis."""
     shapes = [
         ["N", *it] if stacked else list(it) for it in dict.fromkeys((_without_batch(shape), shape))
     ]
@@ -311,8 +311,9 @@ def load_labels(path: Path, count: int) -> NDArray[np.int64]:
 
 
 def read_labels_file(path: Path, classes: Sequence[str] = ()) -> Array:
-    """The label of each sample: an array of a .npy file, or the classes in a text, one per line, by number or
-    by one of the names `classes`. Raises UsageError for another kind of file.
+    """The label of each sample: the array of a .npy file, or the classes in a text, one per line.
+
+    A class is a number, or one of the names `classes`. Raises UsageError for another kind of file.
     """
     if not _head(path).startswith(_NPY):
         return _label_lines(path, classes)
@@ -323,7 +324,7 @@ def read_labels_file(path: Path, classes: Sequence[str] = ()) -> Array:
 
 
 def require_labels(labels: Array, count: int, where: str) -> None:
-    """Raise UsageError for labels that are not one for each of `count` samples."""
+    """Raise UsageError unless there is one label for each of `count` samples."""
     have = labels.size if labels.ndim == 0 else len(labels)
     if labels.ndim == 0 or have != count:
         raise UsageError(

@@ -22,14 +22,14 @@ from mcudeploy.frontend.reader import read_proto
 from mcudeploy.ir.graph import DType
 
 _INTEGER_OPS = ("QLinear", "QuantizeLinear", "DequantizeLinear", "DynamicQuantize", "QGemm")
-_OF_TOKENS = ". MatMulNBitsQuantizer of ONNX Runtime gives 4 bits to a model of tokens: docs/language.md"
+_FOR_TOKENS = ". MatMulNBitsQuantizer of ONNX Runtime gives 4 bits to a model of tokens: docs/language.md"
 _INTEGER_ENDS = ("Integer", "IntegerToFloat")
 _CONVERSIONS = frozenset(("QuantizeLinear", "DequantizeLinear"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FloatModel:
-    """A checked float model with static shapes. `notes` state the assumptions of the reader."""
+    """A float model with static shapes. `notes` state the assumptions of the reader of the file."""
 
     proto: ModelProto
     inputs: tuple[Info, ...]
@@ -66,7 +66,7 @@ def _require_float(model: FloatModel, path: Path) -> None:
         raise ModelError(f"{path.name} has no inputs: there is nothing to calibrate")
     for info in (*model.inputs, *model.outputs):
         if info.dtype != "float32":
-            tokens = _OF_TOKENS if info.dtype in ("int32", "int64") else ""
+            tokens = _FOR_TOKENS if info.dtype in ("int32", "int64") else ""
             raise ModelError(
                 f"{printable(info.name)!r} of the model is {info.dtype}: inputs and outputs of a model to "
                 "quantise are float32. Export it in float32, or end the model before it: "
@@ -79,7 +79,7 @@ def _is_integer(op: str) -> bool:
 
 
 def excluded(prepared: Path, patterns: Iterable[str]) -> list[str]:
-    """The nodes of the prepared model that stay float: by name (globs), or by operator.
+    """The names of nodes of the prepared model that stay float. A pattern is an operator, or a name (glob).
 
     Raises UsageError for a pattern that matches no node.
     """
@@ -100,7 +100,7 @@ def excluded(prepared: Path, patterns: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class FloatNode:
-    """An operator of the int8 model that computes in float, with the ONNX nodes that it replaces."""
+    """An operator of the int8 model that computes in float: its ONNX nodes, and their operators joined."""
 
     nodes: tuple[str, ...]
     op: str
@@ -112,16 +112,16 @@ def float_nodes(path: Path) -> list[FloatNode]:
     """
     graph = load(path)
     op_types = {node.name: node.op_type for node in onnx.load(path).graph.node}
-    float_nodes_left = []
+    in_float = []
     for operator in graph.operators:
         tensors = [graph.tensors[name] for name in (*operator.inputs, operator.output)]
         names = tuple(name for name in operator.onnx_nodes if op_types.get(name) not in _CONVERSIONS)
         if names and any(tensor.dtype is DType.FLOAT32 for tensor in tensors):
-            float_nodes_left.append(FloatNode(names, "+".join(op_types.get(name, "?") for name in names)))
-    return list(dict.fromkeys(float_nodes_left))
+            in_float.append(FloatNode(names, "+".join(op_types.get(name, "?") for name in names)))
+    return list(dict.fromkeys(in_float))
 
 
-def left_float(nodes: Sequence[FloatNode]) -> str:
+def float_nodes_note(nodes: Sequence[FloatNode]) -> str:
     """A note on operators that stay float; "" if there are none."""
     if not nodes:
         return ""

@@ -1,4 +1,4 @@
-"""Mixtures of int8 and int16 layers within distances of the int16 model, judged by the planner."""
+"""Mixtures of int8 and int16 layers at given distances from the int16 model, judged by the planner."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 
 _DISTANCES = (1.0, 3.0, 6.0, 10.0, 15.0)
-"""Decibels below the int16 model of mixtures beside the wanted one."""
+"""Decibels below the int16 model at which further mixtures are reported, beside the wanted one."""
 _RAM_WORTHS = (0.0, 0.3, 1.0)
-"""Worths of the bytes at the peak, beside the cycles: the planner judges the mixtures of all."""
+"""Worths of the peak in bytes relative to the cycles. The planner judges the mixtures of all three."""
 _TIGHTER, _TRIALS = 0.7, 8
-"""By how much less noise is allowed if a mixture has more than allowed, and how often."""
+"""A mixture with too much noise is chosen again with the allowed noise times 0.7, at most 8 times."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixedModel:
-    """A quantised model whose operators `int16_nodes` compute in int16, with its unsplit plan.
+    """A quantised model whose operators `int16_nodes` compute in int16. `fit`: of its unsplit plan.
 
-    `within`: the decibels below the int16 model that were allowed, None for int8 alone.
+    `within`: the allowed distance in decibels below the int16 model; None for int8 alone.
     """
 
     within: float | None
@@ -44,15 +44,16 @@ class MixedModel:
 
     @property
     def cost(self) -> float:
-        """One percent of the cycles is worth one percent of the arena."""
+        """Cycles times arena bytes: one percent of either is worth the same."""
         assert self.fit.latency is not None
         return self.fit.latency.ticks * self.fit.chosen.plan.layout.arena_bytes
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixtureSource:
-    """A prepared model, ranges of its values by calibration method, those for int16 first; the nodes that
-    stay float; the board.
+    """A prepared model, the board, and the nodes that stay float.
+
+    `ranges`: of the model's values, by each calibration method; the first ranges are for int16.
     """
 
     prepared: Path
@@ -61,11 +62,11 @@ class MixtureSource:
     board: Board
 
     def inserted(self, mixture: Mixture) -> ModelProto:
-        """Quantise to a mixture of types."""
+        """The model quantised to a mixture of types."""
         return library.insert(self.prepared, self.ranges[0], self.in_float, Integers(mixture=mixture))[0]
 
     def int8_models(self) -> list[Int8Model]:
-        """Quantise to int8 by each method."""
+        """The model quantised to int8, by each method."""
         known = [library.value_ranges(self.prepared, it) for it in self.ranges]
         return [Int8Model(self.inserted(Mixture((), it)), it) for it in known]
 
@@ -77,8 +78,8 @@ class MixtureSource:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixer:
-    """Makes mixtures. `reference`: the int16 model compared with the float model, with the weights that are
-    wanted; `nearest`: with the nearest int8 weights.
+    """Makes mixtures. `reference`: the int16 model, with the requested weights and rounding, compared with
+    the float model; `nearest`: the int16 model with weights rounded to the nearest int8.
     """
 
     source: MixtureSource
@@ -107,28 +108,28 @@ class Mixer:
         return cls(source, meter, reference, meter.agreement(int16), network)
 
     def mixtures(self, within: float) -> tuple[MixedModel, Sequence[MixedModel]]:
-        """The mixture at this distance; and int8, mixtures at several distances, int16, each once."""
-        by_distance = {it: self._nearest(it) for it in sorted({*_DISTANCES, within}, reverse=True)}
+        """The mixture at the distance `within`; and all distinct mixtures, from int8 to int16."""
+        by_distance = {it: self._cheapest(it) for it in sorted({*_DISTANCES, within}, reverse=True)}
         int8, int16 = self._mixed(None, ()), self._mixed(0.0, self.network.layer.values())
         distinct = {it.int16_nodes: it for it in (int8, *by_distance.values(), int16)}
         return by_distance[within], list(distinct.values())
 
-    def _nearest(self, within: float) -> MixedModel:
+    def _cheapest(self, within: float) -> MixedModel:
         """The mixture of the least cost whose outputs are at most `within` decibels below the int16 model's.
 
-        The noise of activations alone is judged, and with that of the nearest int8 weights.
+        Two noises must keep the limit: of activations alone, and of activations with nearest int8 weights.
         """
         budgets = self.meter.budgets(self.reference, within)
-        most = self.meter.budgets(self.nearest, within)
+        budgets_nearest = self.meter.budgets(self.nearest, within)
         allowed = budgets
         for _ in range(_TRIALS):
             choices = dict.fromkeys(self.network.choice(allowed, worth) for worth in _RAM_WORTHS)
             best = min((self._mixed(within, it) for it in choices), key=lambda it: it.cost)
             activations = self.meter.agreement(with_float_weights(best.proto, self.meter.prepared)).outputs
-            whole, without = self.meter.agreement(best.proto).outputs, self.nearest.outputs
+            mixed, int16 = self.meter.agreement(best.proto).outputs, self.nearest.outputs
             if all(
                 activations[name].noise <= budgets[name]
-                and whole[name].noise <= without[name].noise + most[name]
+                and mixed[name].noise <= int16[name].noise + budgets_nearest[name]
                 for name in budgets
             ):
                 return best
@@ -139,6 +140,6 @@ class Mixer:
         """The model with these layers in int16, and its fit."""
         mixture = self.network.mixture(layers)
         proto = self.source.inserted(mixture)
-        heads = [it.name for place, it in enumerate(self.meter.prepared.graph.node) if place in layers]
-        int16_nodes = tuple(name for name in heads if name not in self.source.in_float)
+        firsts = [it.name for place, it in enumerate(self.meter.prepared.graph.node) if place in layers]
+        int16_nodes = tuple(name for name in firsts if name not in self.source.in_float)
         return MixedModel(within, int16_nodes, mixture, proto, self.source.fit(proto, self.meter.path))

@@ -19,10 +19,10 @@ Array = NDArray[Any]
 
 
 class ModelWalk:
-    """Computes tensors of a model in the order in which they are asked for, each node once.
+    """Computes the tensors that the caller asks for, in the model's order, and runs each node once.
 
-    Of computed tensors it keeps those that remaining nodes read. Constants may change in between: nodes that
-    have not run yet read the new ones. `path` is a file to write pieces of the model to.
+    It keeps only tensors that nodes still to run read. The caller may change constants in between: nodes that
+    have not run read the new values. `path`: a file to write pieces of the model to.
     """
 
     def __init__(self, model: ModelProto, path: Path, samples: Iterable[Sample]) -> None:
@@ -44,7 +44,7 @@ class ModelWalk:
             yield values[name]
 
     def _run(self, name: str) -> None:
-        """Compute a tensor, and the others that its nodes write and remaining ones read."""
+        """Compute a tensor, and all other results of the same nodes that later nodes read."""
         nodes = self._nodes_before(name)
         run = [self._left.pop(node.output[0]) for node in nodes if node.output[0] in self._left]
         later = {it for node in self._left.values() for it in names_read(node)} | {name}
@@ -56,7 +56,7 @@ class ModelWalk:
             self._known[at] = {key: value for key, value in computed.items() if key in later}
 
     def _nodes_before(self, name: str) -> list[NodeProto]:
-        """The nodes between the known tensors and this one, in order."""
+        """The nodes that compute this tensor from known tensors, in order."""
         needed, names = set(), [name]
         while names:
             current = names.pop()

@@ -1,5 +1,4 @@
-"""Wrapper of onnxruntime.quantization: prepare a float model, find the ranges of its tensors, write it as
-QDQ.
+"""Wrapper of onnxruntime.quantization: prepare a float model, find the ranges of its tensors, quantise it.
 
 Its calibrators receive one sample at a time, so that memory use does not depend on the number of samples.
 """
@@ -49,8 +48,8 @@ QUANTIZED_OPS = tuple(sorted({*QDQRegistry, *QLinearOpsRegistry}))
 """Operators that ONNX Runtime can quantise; the others stay float."""
 
 _BINS = {"entropy": 256, "percentile": 2048}
-"""Bins of histograms. With 128 bins, the library's default for entropy, there is only one way to form 128
-levels; more than 256 bins take minutes.
+"""Bins of histograms. The library's default for entropy, 128, leaves only one way to form 128 levels; more
+than 256 bins take minutes.
 """
 
 _PERCENTILE = 99.99
@@ -64,16 +63,15 @@ Weights = Literal["int8", "int4"]
 
 _TYPES: dict[Activations, QuantType] = {"int8": QuantType.QInt8, "int16": QuantType.QInt16}
 _WEIGHTED = ("Conv", "Gemm", "MatMul")
-"""Operators whose constants have their own type of integers."""
+"""Operators whose weights have the type `Weights`, whatever the type of activations."""
 BOUNDED = ("Add", "Conv", "ConvTranspose", "Gemm", "Mul", "Sub")
-"""Operators whose result a Relu or Clip may bound in the same step."""
+"""Operators that may run in one step with a Relu or Clip of their result."""
 PRODUCER = "mcudeploy"
-"""Producer name in files written here, by which they are recognised."""
+"""The producer name in quantised files, by which other commands recognise them."""
 
 
 def prepare(proto: ModelProto, folder: Path) -> Path:
-    """Write the model to `folder` with constants folded, batch norms and similar operators fused, shapes
-    inferred.
+    """Write the prepared model to `folder`: constants are folded, batch norms fused, shapes inferred.
 
     Every node gets a name. Raises ModelError if ONNX Runtime refuses the model.
     """
@@ -117,11 +115,11 @@ def require_numbers(prepared: Path, in_float: Sequence[str]) -> None:
 
 
 def _fit_biases(model: ModelProto) -> None:
-    """Give biases the one scale for each channel that ONNX Runtime's quantiser takes.
+    """Rewrite biases for ONNX Runtime's quantiser, which takes a vector with one scale for each channel.
 
-    A bias of transposed convolutions of groups, whose scales are those of a group, becomes a separate Add;
-    so does a bias of several rows. One row of a product by a matrix becomes a vector of its channels, times
-    the node's beta, by which the quantiser multiplies the scale alone.
+    The bias of a grouped transposed convolution becomes a separate Add, since its weights have a scale for
+    each group. So does a bias of several rows. The bias row of a Gemm becomes a vector, multiplied by the
+    node's beta, which the quantiser would apply to the scale alone.
     """
     nodes = list(model.graph.node)
     del model.graph.node[:]
@@ -148,7 +146,7 @@ def _fit_biases(model: ModelProto) -> None:
 
 
 def _fitted_bias(node: NodeProto, weights: Array, bias: Array) -> Array | None:
-    """The bias as a vector of the channels, or else as the addend of a separate Add; None if it fits."""
+    """The new bias: a vector of the channels, or the operand of a separate Add; None if the old one fits."""
     if node.op_type == "ConvTranspose" and attribute_of(node, "group", 1) > 1:
         return bias.reshape(-1, *(1,) * (weights.ndim - 2))
     if node.op_type != "Gemm":
@@ -162,9 +160,7 @@ def _fitted_bias(node: NodeProto, weights: Array, bias: Array) -> Array | None:
 
 
 def _with_constants(proto: ModelProto) -> ModelProto:
-    """Remove inputs that have a value: older exporters list weights there, which prevents folding and
-    quantisation.
-    """
+    """Remove inputs with a value: older exporters list weights as inputs, which prevents quantisation."""
     model = ModelProto()
     model.CopyFrom(proto)
     constants = {tensor.name for tensor in model.graph.initializer}
@@ -182,10 +178,10 @@ class Calibration:
     def __init__(self, prepared: Path, folder: Path) -> None:
         self._prepared = prepared
         self._augmented = str(folder / "augmented.onnx")
-        self._whole: Any = None
+        self._minmax: Any = None
 
     def ranges(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
-        """The range of every tensor over all samples. `minmax` comes first: histograms need its ranges.
+        """The range of every tensor over all samples. "minmax" comes first: histograms need its ranges.
         Raises ModelError if ONNX Runtime fails.
         """
         try:
@@ -196,7 +192,7 @@ class Calibration:
         except Exception as error:  # as in prepare
             raise ModelError(f"ONNX Runtime does not calibrate by {method}: {first_line(error)}") from error
         if method == "minmax":
-            self._whole = ranges
+            self._minmax = ranges
         return ranges
 
     def _computed_ranges(self, method: Method, samples: Iterable[Sample]) -> TensorsData:
@@ -219,7 +215,7 @@ class Calibration:
         return calibrator.compute_data()
 
     def _histograms(self, method: Method) -> HistogramCollector:
-        """Empty histograms over the whole range of the values: data moves no edges."""
+        """Empty histograms over the ranges of minmax, so that no sample moves the edges of bins."""
         collector = HistogramCollector(
             method=method,
             symmetric=False,
@@ -228,7 +224,7 @@ class Calibration:
             percentile=_PERCENTILE,
             scenario="same",
         )
-        for name, data in self._whole.data.items():
+        for name, data in self._minmax.data.items():
             low, high = (np.asarray(value, np.float32).reshape(()) for value in data.range_value)
             widest = np.maximum(np.abs(low), np.abs(high))
             counts, edges = np.histogram(
@@ -240,13 +236,13 @@ class Calibration:
 
 @dataclass(frozen=True, slots=True)
 class Mixture:
-    """Nodes that read and write int16 values; the others' values are int8, in these ranges."""
+    """Names of the nodes that read and write int16 values, and the int8 range of each value."""
 
     int16_nodes: Collection[str]
     ranges: Mapping[str, Range]
 
-    def of(self, tensor: str, *, wide: bool) -> dict[str, Any]:
-        """The library's override for a tensor."""
+    def override(self, tensor: str, *, wide: bool) -> dict[str, Any]:
+        """The library's settings of a tensor, in int16 if `wide`, else in int8."""
         if wide:
             return {"quant_type": QuantType.QInt16, "symmetric": True}
         low, high = map(np.float32, self.ranges[tensor])
@@ -255,8 +251,8 @@ class Mixture:
 
 @dataclass(frozen=True, slots=True)
 class Integers:
-    """The integers of a quantised model. `mixture`: of activations, if nodes differ. `int4_nodes`: the nodes
-    that have int4 weights, None for all of them.
+    """The integers of a quantised model. `mixture`: the activations, if these differ by node. `int4_nodes`:
+    the nodes with int4 weights, if `weights` is "int4"; None for all nodes.
     """
 
     activations: Activations = "int8"
@@ -268,21 +264,20 @@ class Integers:
 def insert(
     prepared: Path, ranges: TensorsData, excluded: Sequence[str], integers: Integers = Integers()
 ) -> tuple[ModelProto, Sequence[DeadClip]]:
-    """Insert QuantizeLinear and DequantizeLinear around activations, int8 and asymmetric or int16 and
-    symmetric; weights become integers, symmetric and per channel. Also return nodes of which all results are
-    0.
+    """Quantise the prepared model, by pairs of QuantizeLinear and DequantizeLinear around activations.
 
-    The nodes `excluded` stay float, and so do Clip nodes that allow no 0. Raises ModelError if ONNX Runtime
-    fails.
+    Activations are int8 and asymmetric, or int16 and symmetric; weights are symmetric integers with a scale
+    for each channel. The nodes `excluded` stay float, and so do Clip nodes that exclude 0. Also returns the
+    nodes whose results are 0 for all samples. Raises ModelError if ONNX Runtime fails.
     """
     clips = clip_ranges(onnx.load(prepared), _single_ranges(ranges))
     ranges = _with_ranges(ranges, clips.changed)
-    excluded = (*excluded, *clips.kept)
+    excluded = (*excluded, *clips.float_nodes)
     overrides: dict[str, list[dict[str, Any]]] = {}
     if integers.weights == "int4":
-        overrides |= _of_four_bits(prepared, integers.int4_nodes)
+        overrides |= _int4_overrides(prepared, integers.int4_nodes)
     if integers.mixture is not None:
-        overrides |= _of_mixture(prepared, integers.mixture)
+        overrides |= _mixture_overrides(prepared, integers.mixture)
     wide = integers.activations == "int16" or integers.mixture is not None
     try:
         with _quiet():
@@ -312,10 +307,10 @@ def insert(
     return _tidied(quantizer.model.model), clips.dead
 
 
-def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, Any]]]:
-    """The library's overrides by which values have the types of a mixture.
+def _mixture_overrides(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, Any]]]:
+    """The library's settings of tensors by which values have the types of a mixture.
 
-    A value has the type of the node that computes it; nodes of the other type read it converted.
+    A value has the type of the node that computes it; readers of the other type read a converted copy.
     """
     graph = load_model_with_shape_infer(prepared).graph
     readers: dict[str, list[NodeProto]] = {}
@@ -327,10 +322,10 @@ def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, An
     for name in mixture.ranges:
         of_readers = {it.name: it.name in mixture.int16_nodes for it in readers.get(name, ())}
         is_wide = written_wide.get(name, all(of_readers.values()))
-        entry = mixture.of(name, wide=is_wide)
+        entry = mixture.override(name, wide=is_wide)
         others = {reader for reader, wide in of_readers.items() if wide != is_wide}
         if others:
-            entry["convert"] = mixture.of(name, wide=not is_wide) | {"recv_nodes": others}
+            entry["convert"] = mixture.override(name, wide=not is_wide) | {"recv_nodes": others}
         overrides[name] = [entry]
     operands = {it.name for it in graph.initializer if it.data_type == onnx.TensorProto.FLOAT}
     for node in graph.node:
@@ -340,7 +335,9 @@ def _of_mixture(prepared: Path, mixture: Mixture) -> dict[str, list[dict[str, An
 
 
 def _join_activations(model: ModelProto) -> None:
-    """Remove the pairs between an operator and its Relu or Clip, which bound its result in one step."""
+    """Remove the QuantizeLinear and DequantizeLinear between an operator and its Relu or Clip, so that both
+    can run in one step.
+    """
     producers = {name: node for node in model.graph.node for name in node.output}
     readers = Counter(name for node in model.graph.node for name in node.input)
     readers.update(it.name for it in model.graph.output)
@@ -359,8 +356,8 @@ def _join_activations(model: ModelProto) -> None:
             model.graph.node.remove(restored)
 
 
-def _of_four_bits(prepared: Path, nodes: Collection[str] | None) -> dict[str, list[dict[str, Any]]]:
-    """The library's overrides by which the weights of nodes of a prepared model become int4."""
+def _int4_overrides(prepared: Path, nodes: Collection[str] | None) -> dict[str, list[dict[str, Any]]]:
+    """The library's settings of tensors by which the weights of these nodes become int4."""
     graph = onnx.load(prepared).graph
     sizes = {tensor.name: len(tensor.dims) for tensor in graph.initializer}
     return {
@@ -372,13 +369,13 @@ def _of_four_bits(prepared: Path, nodes: Collection[str] | None) -> dict[str, li
 
 
 def value_ranges(prepared: Path, ranges: TensorsData) -> dict[str, Range]:
-    """The range of each value by name, with those of Relu and Clip nodes; see `clip_ranges`."""
+    """The range of each value by name, as `clip_ranges` changes it for Relu and Clip nodes."""
     single = _single_ranges(ranges)
     return {**single, **clip_ranges(onnx.load(prepared), single).changed}
 
 
 def _single_ranges(ranges: TensorsData) -> dict[str, Range]:
-    """The ranges of values that have one, from the samples, by name."""
+    """The range of each value for which the calibration has one range, by name."""
     return {
         name: (np.asarray(data.lowest).item(), np.asarray(data.highest).item())
         for name, data in ranges.items()
@@ -387,13 +384,13 @@ def _single_ranges(ranges: TensorsData) -> dict[str, Range]:
 
 
 def _with_ranges(ranges: TensorsData, changed: Mapping[str, Range]) -> TensorsData:
-    wider = copy.copy(ranges)
-    wider.data = dict(ranges.data)
+    result = copy.copy(ranges)
+    result.data = dict(ranges.data)
     for name, (low, high) in changed.items():
-        data = copy.copy(wider.data[name])
+        data = copy.copy(result.data[name])
         data.lowest, data.highest = (np.full_like(data.lowest, end) for end in (low, high))
-        wider.data[name] = data
-    return wider
+        result.data[name] = data
+    return result
 
 
 def _tidied(model: ModelProto) -> ModelProto:

@@ -1,4 +1,4 @@
-"""Preview of a float model as int8: its sizes, without calibration samples."""
+"""Preview of a float model as int8 without calibration samples, for the proposal to quantise it."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ from mcudeploy.planner.suggest import WaysOut
 from mcudeploy.planner.tape.footprint import weights_bytes
 
 _MOST_BYTES = 64 * 2**20
-"""Limit of the model's size; a hint is not worth the time of larger ones."""
+"""Limit of the model's file: a proposal is not worth the time that a larger model takes."""
 
 
 def proposals(model: Model, board: Board, options: Options) -> Sequence[Proposal]:
-    """Return the proposal to quantise a float model, if it would fit with usual code."""
-    small = None if model.window is not None else as_int8(model)
-    plan = None if small is None else WaysOut(small, board, options).plan()
-    if small is None or plan is None:
+    """Return the proposal to quantise a float model, if its int8 model would fit the board."""
+    int8_model = None if model.window is not None else as_int8(model)
+    plan = None if int8_model is None else WaysOut(int8_model, board, options).plan()
+    if int8_model is None or plan is None:
         return ()
-    weights = weights_bytes(small.with_kernels(plan.kernels).calls)
+    weights = weights_bytes(int8_model.with_kernels(plan.kernels).calls)
     if weights > options.limited(board).constants_room:
         return ()
     result = f"int8 needs an arena of {plan.layout.arena_bytes:,} bytes, and {weights:,} of weights"
@@ -41,10 +41,10 @@ def proposals(model: Model, board: Board, options: Options) -> Sequence[Proposal
 
 
 def as_int8(model: Model) -> Model | None:
-    """The model as `quantize` makes it, with the ranges of one random input: right in its sizes, wrong in its
-    outputs.
+    """The model as `quantize` makes it, but with the ranges of one random input: its sizes are right, its
+    outputs wrong.
 
-    None if the model is already int8, too large to try, or cannot be quantised, as one with named states.
+    None if the model is already int8, too large to try, has named states, or cannot be quantised.
     """
     if not any(tensor.dtype is DType.FLOAT32 for tensor in model.graph.tensors.values()):
         return None

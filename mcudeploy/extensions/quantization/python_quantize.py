@@ -1,4 +1,4 @@
-"""`mcudeploy.quantize`: what this command does, from Python."""
+"""`mcudeploy.quantize`: the command `quantize` from Python."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def quantize(
     board: Named | None = None,
     within: float | None = None,
 ) -> Report:
-    """Turn a float model into integers, calibrated with the samples of `data`, and write it to `output`: the
-    object of `quantize --json`.
+    """Quantise a float model by the samples of `data`, and write it to `output`. Returns the object of
+    `quantize --json`.
     """
     # ONNX Runtime's quantiser loads slowly
     from mcudeploy.extensions.quantization.quantization_report import quantized
@@ -48,9 +48,18 @@ def quantize(
     checked("rounding", rounding, _Rounding)
     checked("samples", samples, PositiveInt)
     checked("seed", seed, NonNegativeInt)
-    classes = None if labels is None else Path(labels)
-    given = (method, samples, seed, tuple(keep_float), activations, weights, rounding, dict(shapes or {}))
-    distance = None if within is None else checked("within", within, _Decibels)
-    target = None if board is None else board_of(board)
-    request = QuantizeRequest(Path(data), classes, *given, target, distance)
+    request = QuantizeRequest(
+        data=Path(data),
+        labels=None if labels is None else Path(labels),
+        method=method,
+        samples=samples,
+        seed=seed,
+        keep_float=tuple(keep_float),
+        activations=activations,
+        weights=weights,
+        rounding=rounding,
+        shapes=dict(shapes or {}),
+        board=None if board is None else board_of(board),
+        within=None if within is None else checked("within", within, _Decibels),
+    )
     return quantized(quantize_model(Path(model), request, Path(output)))

@@ -9,7 +9,7 @@ from typing import Any
 
 from mcudeploy.common.text import count_text, printable
 from mcudeploy.extensions.quantization.agreement import Agreement, Layer
-from mcudeploy.extensions.quantization.float_model import left_float
+from mcudeploy.extensions.quantization.float_model import float_nodes_note
 from mcudeploy.extensions.quantization.quantized_model import MixturePoint, QuantizedModel
 from mcudeploy.extensions.quantization.sample_faults import fault_notes
 from mcudeploy.report.fits import latency
@@ -102,8 +102,8 @@ def _figures(agreement: Agreement) -> JsonObject:
 
 
 def _worst_step(layers: Sequence[Layer]) -> str | None:
-    """The node that adds most noise to its inputs."""
-    return max(layers, key=lambda layer: layer.lost).node if layers else None
+    """The node that adds most noise to that of its inputs."""
+    return max(layers, key=lambda layer: layer.added_noise).node if layers else None
 
 
 def _notes(result: QuantizedModel) -> list[str]:
@@ -115,20 +115,20 @@ def _notes(result: QuantizedModel) -> list[str]:
         notes.append(with_cause(f"float model: {result.output_fault}", floats))
     if not result.samples.held_out:
         notes.append(
-            f"{count_text(result.samples.total, 'sample')}: too few to hold any out, so that the comparison "
-            "is with those of the calibration; some 100 that look like those in use make both better"
+            f"{count_text(result.samples.total, 'sample')}: too few to hold any out, so the comparison uses "
+            "the calibration samples; about 100 samples of real use improve calibration and comparison"
         )
     if result.float_nodes:
-        notes.append(left_float(result.float_nodes))
+        notes.append(float_nodes_note(result.float_nodes))
     notes += [
         f"{it.op} {printable(it.node)} is 0 for all samples, and its range [0, 0] has no scale: the int8 "
         f"model takes {it.range[0]:g} to {it.range[1]:g}. Add samples for which it is not 0"
         for it in result.best.dead[:_WORST]
     ]
     agreement = result.best.agreement
-    same = agreement.telling
-    low = agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT
-    if low and result.without_far is None:
+    same = agreement.reliable_agreement
+    is_far = agreement.decibels < _LOW_DECIBELS if same is None else same < _LOW_AGREEMENT
+    if is_far and result.without_far is None:
         notes.append(
             "the int8 model is far from the float model: more samples help, or --keep-float with the worst "
             "nodes; docs/quantize.md says more"

@@ -133,15 +133,18 @@ def quantize(
     data = request.data
     if destination.resolve().parent == data.resolve() or same_file(destination, data):
         raise UsageError(f"--output {destination} is among the samples of --data: choose another file")
-    request = replace(_of_use(request), shapes=dict(options.shapes))
+    request = replace(_without_defaults(request), shapes=dict(options.shapes))
     with output.progress() as progress:
         result = quantize_model(model, request, destination, progress)
         interrupts.close()
     output.result(quantized(result), quantizetable.quantize)
 
 
-def _of_use(request: QuantizeRequest) -> QuantizeRequest:
-    """Leave out a board and a distance that `mcudeploy.toml` or a variable has for other commands."""
+def _without_defaults(request: QuantizeRequest) -> QuantizeRequest:
+    """Leave out a board and a distance that `mcudeploy.toml` or a variable states for other commands.
+
+    Raises UsageError for --round nearest with weights that are always rounded adaptively.
+    """
     if request.weights != "int8" and request.rounding == "nearest" and is_typed("rounding"):
         raise UsageError(f"--weights {request.weights} always rounds adaptively: leave out --round nearest")
     if request.activations != "auto" and not is_typed("board"):

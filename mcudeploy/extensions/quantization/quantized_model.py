@@ -1,4 +1,4 @@
-"""A quantised model: its methods and mixtures, their agreement with the float model, and its samples."""
+"""The result of `quantize`: the quantised model, its distance from the float model, and its samples."""
 
 from __future__ import annotations
 
@@ -25,15 +25,17 @@ WeightChoice = Weights | Literal["auto"]
 Rounding = Literal["nearest", "adaptive"]
 """Rounding of weights: each to the nearest integer, or all so that the results of layers differ least."""
 
-FEWEST = 8
-"""Number of samples below which none are held out."""
+FEWEST_TO_SPLIT = 8
+"""With fewer samples, none are held out for the comparison."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MethodResult:
-    """An int8 model by one calibration method, and its agreement with the float model. `dead`: nodes that are
-    0 for all samples. `all_decibels`: the signal to noise ratio with the calibration samples, if needed.
-    `int4_nodes`: those with int4 weights, if they differ.
+    """A model quantised by one calibration method, and its agreement with the float model.
+
+    `dead`: nodes that are 0 for all samples. `all_decibels`: the signal to noise ratio over the samples of
+    comparison and calibration, if it was computed. `int4_nodes`: nodes with int4 weights, if `weights` is
+    "auto".
     """
 
     method: Method
@@ -50,8 +52,9 @@ class MethodResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MixturePoint:
-    """A mixture of int8 and int16, and its agreement with weights to the nearest int8. `chosen`: the wanted
-    one.
+    """A mixture of int8 and int16, and its agreement if weights are rounded to the nearest int8.
+
+    `chosen`: whether it is the mixture that `quantize` writes.
     """
 
     mixed: MixedModel
@@ -61,7 +64,7 @@ class MixturePoint:
 
 @dataclass(frozen=True, slots=True)
 class SampleCounts:
-    """Numbers of samples: in all, for calibration, for the comparison; `held_out` if those two are apart."""
+    """Numbers of samples: in total, for calibration, and for the comparison."""
 
     total: int
     calibration: int
@@ -70,12 +73,12 @@ class SampleCounts:
     @property
     def held_out(self) -> bool:
         """Return whether the samples of the comparison take no part in the calibration."""
-        return self.total >= FEWEST
+        return self.total >= FEWEST_TO_SPLIT
 
 
 @dataclass(frozen=True, slots=True)
 class Accuracy:
-    """Shares of the samples whose class is that of the labels."""
+    """Shares of the compared samples whose class is the class of the label."""
 
     float_model: float
     int8_model: float
@@ -85,7 +88,8 @@ class Accuracy:
 class QuantizedModel:
     """A quantised model, written to `destination`, and its distance from the float model.
 
-    `layers` are in order, the worst first; `accuracy` is None without labels; sizes are in bytes.
+    `results`: of all tried methods; `layers`: the worst first; `accuracy`: None without labels.
+    `without_far`: the decibels without `faults.far`, the samples far beyond the others, if clearly better.
     """
 
     destination: Path

@@ -1,6 +1,4 @@
-"""Quantisation of a float model by samples to an int8 model in QDQ format, with a report of the accuracy
-lost.
-"""
+"""The flow of `quantize`: a float model becomes integers by samples, and is compared with the float model."""
 
 from __future__ import annotations
 
@@ -26,7 +24,7 @@ from mcudeploy.extensions.quantization import agreement as compare
 from mcudeploy.extensions.quantization import ort_quantizer as library
 from mcudeploy.extensions.quantization import weights
 from mcudeploy.extensions.quantization.adaptive_rounding import round_adaptively
-from mcudeploy.extensions.quantization.agreement import Floats
+from mcudeploy.extensions.quantization.agreement import FloatOutputs
 from mcudeploy.extensions.quantization.data import (
     Array,
     Sample,
@@ -51,7 +49,7 @@ from mcudeploy.extensions.quantization.ort_quantizer import (
     Method,
 )
 from mcudeploy.extensions.quantization.quantized_model import (
-    FEWEST,
+    FEWEST_TO_SPLIT,
     Accuracy,
     ActivationChoice,
     MethodResult,
@@ -75,19 +73,22 @@ from mcudeploy.frontend.onnx.tensors import external_files
 from mcudeploy.frontend.parsing import parse
 
 _HELD_OUT = 0.25
+"""Share of the samples that are held out of the calibration, for the comparison."""
 _LAYER_SAMPLES, _MIXED_SAMPLES = 32, 150
+"""Limits of the samples for the comparison of layers, and for the choice of types."""
 _WITHIN = 3.0
-"""Decibels less than with int16 that a mixture may have by default."""
+"""Decibels that a choice of types for each layer may lose by default."""
 _NEAR, _CLEARLY = 1.0, 3.0
-"""Decibels: calibration samples decide between methods this near; an outlier that is reported costs more."""
+"""Decibels. All samples decide between methods within the first; reported outliers cost over the second."""
 
 
 @dataclass(frozen=True, slots=True)
 class QuantizeRequest:
-    """Options of the user. `samples` limits the samples for calibration and for comparison; `shapes` are
-    input shapes; `keep_float` names nodes or operators. Activations "auto" are int8 or int16, for the least
-    cycles on `board` and at most `within` decibels less than with int16, 3 by default. So are weights "auto"
-    int8 or int4, for the fewest bytes.
+    """Options of the user. `samples`: limit of the samples for calibration, and of those for comparison.
+    `shapes`: of inputs. `keep_float`: names of nodes (globs), or operators.
+
+    Activations "auto" are int8 or int16 by layer, for the least cycles on `board`; weights "auto" are int8 or
+    int4, for the fewest bytes. Both lose at most `within` decibels, 3 by default, from int16 or int8.
     """
 
     data: Path
@@ -105,7 +106,7 @@ class QuantizeRequest:
 
     @property
     def integers(self) -> Integers:
-        """The integers of values of one type, with int8 weights: int16 before layers are chosen."""
+        """The integers of a model with activations of one type and int8 weights; for "auto" int16."""
         return Integers("int16" if self.activations == "auto" else self.activations)
 
 
@@ -146,55 +147,55 @@ def quantize_model(
     _require_known(model.proto)
     samples = open_samples(request.data, model.inputs)
     labels = _labels(request, samples)
-    name = compare.class_output(model.inputs, model.outputs)
+    class_output = compare.class_output(model.inputs, model.outputs)
     if labels is not None:
-        _require_classes(model, name, labels, request)
+        _require_classes(model, class_output, labels, request)
     calibration, comparison = _split(samples, request)
     progress.stage("reading samples")
     indices = sorted({int(index) for part in (calibration, comparison) for index in part.indices})
     faults = find_faults(samples, indices, str(request.data), progress.advance)
     with work_folder("mcudeploy-quantize-") as folder:
         prepared = library.prepare(model.proto, folder)
-        floats = Floats(prepared, [it.name for it in model.outputs], name)
-        work = _Work(request, folder, floats, calibration, comparison, progress)
-        results, left = work.by_methods()
+        floats = FloatOutputs(prepared, [it.name for it in model.outputs], class_output)
+        work = _Quantization(request, folder, floats, calibration, comparison, progress)
+        results, in_float = work.by_methods()
         results = work.ties_compared(results)
         best, results = work.refined(results)
         mixtures: Sequence[MixturePoint] = ()
         if request.activations == "auto":
             best, models, mixtures = work.mixed(best)
-            results, left = [*results, *models], float_nodes(best.path)
-        without = work.without(best, faults)
+            results, in_float = [*results, *models], float_nodes(best.path)
+        without_far = work.decibels_without(best, faults)
         progress.stage("comparing layers")
-        shown = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
-        layers = compare.layers(prepared, best.proto, best.path, shown)
+        layer_samples = _SamplePart(samples, comparison.indices[:_LAYER_SAMPLES])
+        layers = compare.layers(prepared, best.proto, best.path, layer_samples)
         content = best.path.read_bytes()
-        wide = weights.outliers(onnx.load(prepared))
-        right = None if labels is None else labels[comparison.indices]
+        outliers = weights.outliers(onnx.load(prepared))
         facts = input_facts(best.path, chain(calibration, comparison))
     write_file(destination, content)
+    compared_labels = None if labels is None else labels[comparison.indices]
     return QuantizedModel(
-        destination,
-        best,
-        results,
-        layers,
-        left,
-        wide,
-        SampleCounts(samples.count, len(calibration), len(comparison)),
-        _accuracy(labels, work.classes, best.agreement.classes, comparison),
-        len(model.proto.SerializeToString()),
-        len(content),
-        tuple(model.notes),
-        faults,
-        without,
-        facts,
-        output_fault(floats, work.classes, comparison.load, right),
-        mixtures,
+        destination=destination,
+        best=best,
+        results=results,
+        layers=layers,
+        float_nodes=in_float,
+        outliers=outliers,
+        samples=SampleCounts(samples.count, len(calibration), len(comparison)),
+        accuracy=_accuracy(compared_labels, work.classes, best.agreement.classes),
+        float_bytes=len(model.proto.SerializeToString()),
+        int8_bytes=len(content),
+        model_notes=tuple(model.notes),
+        faults=faults,
+        without_far=without_far,
+        inputs=facts,
+        output_fault=output_fault(floats, work.classes, comparison.load, compared_labels),
+        mixtures=mixtures,
     )
 
 
 def _require_board(request: QuantizeRequest) -> None:
-    """Raise UsageError for options of mixtures without mixtures, and for mixtures without a board's costs."""
+    """Raise UsageError for --board and --within without "auto", and for "auto" without a board's costs."""
     if "auto" in (request.activations, request.weights):
         require_solver("auto")
     elif request.within is not None:
@@ -212,11 +213,12 @@ def _require_board(request: QuantizeRequest) -> None:
 
 
 def _labels(request: QuantizeRequest, samples: Samples) -> NDArray[np.int64] | None:
-    """The class of each sample, from the file of labels or else from the samples' own."""
+    """The class of each sample, from the file of labels or else from the file of samples."""
     if request.labels is not None:
         return load_labels(request.labels, samples.count)
-    within = samples.labels
-    return None if within is None else class_numbers(within, samples.count, str(request.data))
+    if samples.labels is None:
+        return None
+    return class_numbers(samples.labels, samples.count, str(request.data))
 
 
 def _require_known(proto: ModelProto) -> None:
@@ -236,12 +238,15 @@ def _require_no_weights_in(path: Path, destination: Path) -> None:
 
 
 @dataclass(slots=True)
-class _Work:
-    """Common data of all methods, and their ranges. `classes` are the float model's, once it has run."""
+class _Quantization:
+    """The steps of a quantisation, and their common data.
+
+    `classes`: of the compared samples by the float model, once it has run; `ranges`: by calibration method.
+    """
 
     request: QuantizeRequest
     folder: Path
-    floats: Floats
+    floats: FloatOutputs
     calibration: _SamplePart
     comparison: _SamplePart
     progress: Progress
@@ -259,7 +264,7 @@ class _Work:
         return excluded(self.prepared, self.request.keep_float)
 
     def by_methods(self) -> tuple[list[MethodResult], list[FloatNode]]:
-        """Quantise by all requested methods; return the int8 models and their float operators."""
+        """Quantise by all requested methods; return the quantised models and their float operators."""
         request, floats, in_float = self.request, self.floats, self.in_float
         library.require_numbers(self.prepared, in_float)
         calibration = Calibration(self.prepared, self.folder)
@@ -287,7 +292,7 @@ class _Work:
         return results, left
 
     def refined(self, results: list[MethodResult]) -> tuple[MethodResult, list[MethodResult]]:
-        """Return the best model, with the requested weights and rounding, and all models."""
+        """Return the best of these models, with the requested weights and rounding, and all models."""
         start = max(results, key=_preference)
         best, models = self._finished(start, self.request.integers)
         return best, [*(it for it in results if it.method != start.method), *models]
@@ -296,7 +301,7 @@ class _Work:
         """Return a model with the requested weights and rounding, and all models on the way."""
         kind, rounding = self.request.weights, self.request.rounding
         if self.request.activations == kind == "auto" and integers.mixture is None:
-            kind, rounding = "int8", "adaptive"  # those of the mixture are chosen, not of int16
+            kind, rounding = "int8", "adaptive"  # int4 is chosen later, for the mixture
         if kind == "auto":
             return self._some_in_int4(start, integers)
         if kind != "int8":
@@ -312,47 +317,49 @@ class _Work:
     def _some_in_int4(
         self, start: MethodResult, integers: Integers
     ) -> tuple[MethodResult, list[MethodResult]]:
-        """Return a model with int4 weights where these cost little, and that with int8 weights.
+        """Return a model with int4 weights where these cost little, and all models on the way.
 
-        The choice is repeated with half the noise if the model has more than allowed; else all stay int8.
+        A model with more noise than allowed is chosen again for half the noise; if that fails, all weights
+        stay int8.
         """
         request, ranges, in_float = self.request, self.ranges[start.method], self.in_float
 
-        def rounded(nodes: tuple[str, ...] | None) -> MethodResult:
-            own = replace(integers, weights="int4", int4_nodes=nodes)
-            proto, _ = library.insert(self.prepared, ranges, in_float, own)
-            narrow = replace(start, proto=proto, weights="auto", int4_nodes=nodes or (), all_decibels=None)
-            return self._rounded(narrow)
+        def with_int4(nodes: tuple[str, ...] | None) -> MethodResult:
+            some_int4 = replace(integers, weights="int4", int4_nodes=nodes)
+            proto, _ = library.insert(self.prepared, ranges, in_float, some_int4)
+            result = replace(start, proto=proto, weights="auto", int4_nodes=nodes or (), all_decibels=None)
+            return self._rounded(result)
 
-        whole, narrow, meter = self._rounded(start), rounded(None), self._meter()
+        int8, int4, meter = self._rounded(start), with_int4(None), self._meter()
         self.progress.stage("choosing int4 or int8")
-        reference = meter.agreement(whole.proto)
+        reference = meter.agreement(int8.proto)
         budgets = meter.budgets(reference, _WITHIN if request.within is None else request.within)
-        sizes = int4_sizes(narrow.proto)
-        noises = {it: meter.noise_of_weights(narrow.proto, it) for it in sizes}
+        sizes = int4_sizes(int4.proto)
+        noises = {it: meter.noise_of_weights(int4.proto, it) for it in sizes}
         for share in (1.0, 0.5):
             nodes = fewest_bytes(sizes, noises, {name: share * it for name, it in budgets.items()})
             if not nodes:
                 break
-            best = rounded(nodes)
+            best = with_int4(nodes)
             outputs = meter.agreement(best.proto).outputs
             if all(outputs[it].noise <= reference.outputs[it].noise + budgets[it] for it in budgets):
-                return best, [start, whole, best]
-        return whole, [start, whole]
+                return best, [start, int8, best]
+        return int8, [start, int8]
 
     def _meter(self) -> NoiseMeter:
         part = replace(self.calibration, indices=self.calibration.indices[:_MIXED_SAMPLES])
         return NoiseMeter(onnx.load(self.prepared), list(part), self.folder / "one.onnx")
 
     def mixed(self, int16: MethodResult) -> tuple[MethodResult, list[MethodResult], list[MixturePoint]]:
-        """Return the mixture of int8 and int16 that is wanted, both its roundings, and all mixtures.
+        """Return the wanted mixture of int8 and int16, its models on the way, and all mixtures.
 
-        `int16` is the int16 model with the requested weights and rounding, which may be the only choice.
+        `int16`: the int16 model with the requested weights and rounding. It is returned if no layer can be
+        int8.
         """
-        request, meter, others = self.request, self._meter(), dict(self.ranges)
+        request, meter, other_ranges = self.request, self._meter(), dict(self.ranges)
         assert request.board is not None
         self.progress.stage("comparing int8 with int16")
-        ranges = (others.pop(int16.method), *others.values())
+        ranges = (other_ranges.pop(int16.method), *other_ranges.values())
         mixer = Mixer.of(
             MixtureSource(self.prepared, ranges, self.in_float, request.board),
             meter,
@@ -367,7 +374,7 @@ class _Work:
             onnx.save(it.proto, path)
             agreement = self.floats.against(path, self.comparison, lambda _: None)
             points.append(MixturePoint(it, agreement, it.int16_nodes == chosen.int16_nodes))
-        if points[-1].chosen:  # int16 throughout
+        if points[-1].chosen:  # all layers in int16
             return int16, [], points
         onnx.save(chosen.proto, path)
         agreement = next(it.agreement for it in points if it.chosen)
@@ -376,7 +383,7 @@ class _Work:
         return best, models, points
 
     def _rounded(self, best: MethodResult) -> MethodResult:
-        """Round the weights of a quantised model again, by the calibration samples."""
+        """Round the weights of a quantised model adaptively, by the calibration samples."""
         self.progress.stage("rounding weights")
         samples, prepared = list(self.calibration), onnx.load(self.prepared)
         proto = round_adaptively(best.proto, prepared, samples, self.folder, self.progress.advance)
@@ -387,7 +394,7 @@ class _Work:
         return replace(best, proto=proto, path=path, agreement=agreement, rounding="adaptive")
 
     def ties_compared(self, results: list[MethodResult]) -> list[MethodResult]:
-        """Compare methods within 1 dB of the best on the calibration samples too."""
+        """Compare the methods within 1 dB of the best one on the calibration samples too."""
         share, decibels = max(one.agreement.rank for one in results)
         near = [it for it in results if it.agreement.rank >= (share, decibels - _NEAR)]
         if len(near) < 2 or math.isinf(decibels):
@@ -397,25 +404,22 @@ class _Work:
         return [compared.get(it.method, it) for it in results]
 
     def _on_all_samples(self, results: Sequence[MethodResult]) -> list[MethodResult]:
-        """Compare models on the calibration samples too, if there are others than those compared."""
-        if not self._others():
+        """Compare models on the calibration samples too, if these are not the compared samples."""
+        indices = self.calibration.indices
+        others = indices[~np.isin(indices, self.comparison.indices)]
+        if not others.size:
             return list(results)
-        others = replace(self.calibration, indices=np.array(self._others(), np.int64))
-        more = Floats(self.prepared, self.floats.names, self.floats.class_name)
-        more.run(others, lambda _: None)
-        agreements = [more.against(it.path, others, lambda _: None) for it in results]
+        part = replace(self.calibration, indices=others)
+        floats = FloatOutputs(self.prepared, self.floats.names, self.floats.class_name)
+        floats.run(part, lambda _: None)
+        agreements = [floats.against(it.path, part, lambda _: None) for it in results]
         return [
             replace(it, all_decibels=it.agreement.decibels_with(agreement))
             for it, agreement in zip(results, agreements, strict=True)
         ]
 
-    def _others(self) -> list[int]:
-        """The calibration samples that are not compared."""
-        compared = set(self.comparison.indices.tolist())
-        return [int(index) for index in self.calibration.indices if int(index) not in compared]
-
-    def without(self, best: MethodResult, faults: SampleFaults) -> float | None:
-        """The signal to noise ratio without the samples far beyond the others, if it is clearly better."""
+    def decibels_without(self, best: MethodResult, faults: SampleFaults) -> float | None:
+        """The signal to noise ratio without the samples far beyond the others; None unless clearly better."""
         outliers = [it.number for it in faults.far]
         parts = [
             replace(part, indices=part.indices[~np.isin(part.indices, outliers)])
@@ -428,7 +432,7 @@ class _Work:
         for method in dict.fromkeys(("minmax", best.method)):  # other methods begin with the ranges of minmax
             ranges = calibration.ranges(method, parts[0])
         onnx.save(library.insert(self.prepared, ranges, self.in_float, self.request.integers)[0], path)
-        floats = Floats(self.prepared, self.floats.names, None)
+        floats = FloatOutputs(self.prepared, self.floats.names, None)
         floats.run(parts[1], lambda _: None)
         decibels = floats.against(path, parts[1], lambda _: None).decibels
         return decibels if decibels > best.agreement.decibels + _CLEARLY else None
@@ -459,9 +463,9 @@ def _require_classes(
 
 
 def _split(samples: Samples, request: QuantizeRequest) -> tuple[_SamplePart, _SamplePart]:
-    """Split the samples for calibration and comparison, in an order drawn from the seed."""
+    """The samples for calibration and for comparison, in an order drawn from the seed."""
     order = np.random.default_rng(request.seed).permutation(samples.count)
-    if samples.count < FEWEST:
+    if samples.count < FEWEST_TO_SPLIT:
         return _SamplePart(samples, order[: request.samples]), _SamplePart(samples, order)
     held_out = min(request.samples, max(1, int(samples.count * _HELD_OUT)))
     calibration = order[held_out:][: request.samples]
@@ -469,20 +473,19 @@ def _split(samples: Samples, request: QuantizeRequest) -> tuple[_SamplePart, _Sa
 
 
 def _preference(result: MethodResult) -> tuple[float, float, float]:
-    """Sort key, the best last: by the class, then the noise over all samples if that was needed."""
+    """Sort key, the best last: the share of equal classes, the ratio over all samples if known, the ratio."""
     share, decibels = result.agreement.rank
     return (share, -math.inf if result.all_decibels is None else result.all_decibels, decibels)
 
 
 def _least_noise(result: MethodResult) -> float:
-    """Sort key, the best last: the signal to noise ratio over all compared samples."""
+    """Sort key, the best last: the signal to noise ratio, over all samples if known."""
     return result.agreement.decibels if result.all_decibels is None else result.all_decibels
 
 
 def _accuracy(
-    labels: NDArray[np.int64] | None, wanted: Array | None, computed: Array | None, part: _SamplePart
+    labels: NDArray[np.int64] | None, float_classes: Array | None, int8_classes: Array | None
 ) -> Accuracy | None:
-    if labels is None or wanted is None or computed is None:
+    if labels is None or float_classes is None or int8_classes is None:
         return None
-    right = labels[part.indices]
-    return Accuracy(compare.share_of_equal(wanted, right), compare.share_of_equal(computed, right))
+    return Accuracy(*(compare.share_of_equal(it, labels) for it in (float_classes, int8_classes)))

@@ -1,4 +1,4 @@
-"""The report of `quantize` for people."""
+"""The tables of `quantize` for people."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def quantize(console: Console, report: Values) -> None:
     methods = table_of("method", "same class>", "SQNR of outputs>", "largest error>", "")
     for one in report["methods"]:
         chosen = "chosen" if all(one[key] == report[key] for key in _CHOICES) else ""
-        few = {"int4": " int4", "auto": " int4 and int8"}.get(one["weights"], "")
-        types = {"auto": ", int8 and int16", "int16": ", int16"} if report["mixtures"] else {}
-        name = one["method"] + types.get(one["activations"], "")
-        name += f",{few} rounded adaptively" if one["rounding"] == "adaptive" else ""
+        weights = {"int4": " int4", "auto": " int4 and int8"}.get(one["weights"], "")
+        activations = {"auto": ", int8 and int16", "int16": ", int16"} if report["mixtures"] else {}
+        name = one["method"] + activations.get(one["activations"], "")
+        name += f",{weights} rounded adaptively" if one["rounding"] == "adaptive" else ""
         figures = (_share(one["top1_agreement"]), _decibels(one["sqnr_db"]), f"{one['max_abs_error']:.4g}")
         methods.add_row(*map(cell, (name, *figures, chosen)))
     console.print(methods)
@@ -119,5 +119,5 @@ def _decibels(value: float) -> str:
 
 
 def _short(name: str) -> str:
-    """Return the end of a long name, in which names of nodes differ."""
+    """Return the end of a long name: names of nodes differ there."""
     return name if len(name) <= _LONGEST else f"...{name[3 - _LONGEST :]}"

@@ -1,4 +1,4 @@
-"""Faults of calibration samples: constant ones, copies, and single ones far beyond all others."""
+"""Faults of calibration samples: constant samples, copies, and samples with values far beyond the others."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.text import count_text, printable
-from mcudeploy.extensions.quantization.agreement import Floats
+from mcudeploy.extensions.quantization.agreement import FloatOutputs
 from mcudeploy.extensions.quantization.data import Array, Sample, Samples
 from mcudeploy.frontend.load import load
 from mcudeploy.verify.data_faults import InputFacts, InputTally, one_class, same_arrays, unchanged
@@ -20,8 +20,8 @@ _REPORTED_SHARE = 0.1
 """Share of constant samples, or of copies, above which they are reported. Some are real, such as silence."""
 
 _FAR, _LEAST_SAMPLES, _FAR_SHARE = 8.0, 4, 20
-"""A sample is far beyond the others from 8 times their largest value on, if there are 4 samples, and at most
-one in 20 is.
+"""A sample is far beyond the others if its largest value is over 8 times theirs; at most one sample in 20 is,
+and only among 4 samples or more.
 """
 
 _SMALL = 8
@@ -30,9 +30,10 @@ _SMALL = 8
 
 @dataclass(frozen=True, slots=True)
 class SampleFault:
-    """A sample of an input, by number and name, and the value of all its elements, or the largest one.
+    """A sample, by number and name, and its input with the fault.
 
-    `times`: that in multiples of the largest of the other samples.
+    `value`: of all elements if constant, else of the largest element; `times`: that value as a multiple of
+    the largest value of the other samples.
     """
 
     number: int
@@ -55,9 +56,9 @@ class SampleFaults:
 def find_faults(
     samples: Samples, indices: Sequence[int], source: str, advance: Callable[[int, int], None]
 ) -> SampleFaults:
-    """Read all these samples, which checks their files, and report their faults.
+    """Read these samples, and report their faults. `source`: the name of the data in messages.
 
-    Raises UsageError if all values of all samples are 0.
+    Raises UsageError for a file that does not fit, and if all values of all samples are 0.
     """
     peaks: dict[str, list[float]] = {}
     constant: list[SampleFault] = []
@@ -97,7 +98,7 @@ def _digest(sample: Sample) -> bytes:
 
 
 def _far(samples: Samples, indices: Sequence[int], name: str, peaks: Sequence[float]) -> list[SampleFault]:
-    """The samples whose largest magnitude is far beyond that of nearly all samples."""
+    """The samples whose largest magnitude is far beyond that of nearly all samples; `peaks`: by sample."""
     if len(peaks) < _LEAST_SAMPLES:
         return []
     sizes = sorted(map(abs, peaks), reverse=True)
@@ -136,7 +137,7 @@ def fault_notes(faults: SampleFaults, decibels: float, without: float | None) ->
 
 
 def input_facts(path: Path, samples: Iterable[Sample]) -> list[InputFacts]:
-    """Return the values of samples against the ranges of the int8 model's inputs."""
+    """Return how the values of samples fit the ranges of the int8 model's inputs."""
     graph = load(path)
     tally = InputTally(graph)
     for sample in samples:
@@ -146,11 +147,11 @@ def input_facts(path: Path, samples: Iterable[Sample]) -> list[InputFacts]:
 
 
 def output_fault(
-    floats: Floats, classes: Array | None, load: Callable[[int], Sample], labels: Array | None
+    floats: FloatOutputs, classes: Array | None, load: Callable[[int], Sample], labels: Array | None
 ) -> str | None:
-    """Report outputs of the float model that do not change with the samples, by their class or at all.
+    """Report a float model whose class, or whose outputs, are the same for all samples; None for others.
 
-    `load` reads the samples that the model ran on; `labels` are theirs.
+    `load` reads the samples that the model ran on, and `labels` are the labels of these samples.
     """
     name = floats.class_name
     if classes is not None and name is not None:

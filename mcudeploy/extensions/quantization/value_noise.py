@@ -1,6 +1,6 @@
 """The noise that values in int8 add to the outputs of a model.
 
-It is measured with one value alone in int8, and adds up over the values.
+It is measured for each value alone. The noise of several values is taken as the sum of theirs.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ _SATURATING = ("LogSoftmax", "Sigmoid", "Softmax")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Value:
-    """A value that layer `producer` computes, None for an input, and layers `readers` read.
+    """A value that layer `producer` (None for an input) computes and layers `readers` read.
 
-    `noise`: by int8 for all readers, and `by_reader` for one alone. `steps`: the places of the first and the
-    last node with it. `range`: that of its int8 values.
+    `noise`: if all readers read it in int8; `by_reader`: if one of them does. `steps`: the places of the
+    first and the last node that write or read it. `range`: that its int8 values cover.
     """
 
     name: str
@@ -53,13 +53,13 @@ class Grid(NamedTuple):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Int8Model:
-    """A quantised model of int8 values alone, and the range of each value."""
+    """A model quantised to int8 throughout, and the range of each value."""
 
     proto: ModelProto
     ranges: Mapping[str, Range]
 
     def grids(self) -> dict[str, Grid]:
-        """The grid of each value that is quantised."""
+        """The grid of each quantised value, by name."""
         constants = constants_of(self.proto.graph)
         return {
             node.input[0].removesuffix(SUFFIX): Grid(*(constants[name] for name in node.input[1:3]))
@@ -69,10 +69,10 @@ class Int8Model:
 
 
 class NoiseMeter:
-    """Measures the noise of models at their outputs, for some samples; `path` is a file to write models to.
+    """Measures the noise at the outputs of models, over `samples`; `path`: a file to write models to.
 
-    If an output comes from a Softmax or Sigmoid, its input is compared as well: the output saturates, so
-    that only the few samples between classes add to its noise.
+    If a Softmax or Sigmoid computes an output, the input of that node is compared as well: the output
+    saturates, so that only the few samples between classes show noise there.
     """
 
     def __init__(self, prepared: ModelProto, samples: Sequence[Sample], path: Path) -> None:
@@ -93,21 +93,21 @@ class NoiseMeter:
         return Agreement(noises, None, None, len(self._samples))
 
     def budgets(self, reference: Agreement, within: float) -> dict[str, float]:
-        """By output, the noise that may come on top of that of a reference.
+        """The noise that may be added to a reference, by output.
 
-        With it the signal to noise ratio falls to `within` decibels below the worst output of the reference,
-        and for inputs of a Softmax or Sigmoid below the worst of these.
+        The added noise lowers the signal to noise ratio of each output to `within` decibels below that of the
+        reference's worst output. Inputs of a last Softmax or Sigmoid have the worst of these as their limit.
         """
         budgets = {}
         for names in filter(None, (self._outputs, [*self._ends])):
             target = min(reference.outputs[name].decibels for name in names) - within
             for name in names:
-                own = reference.outputs[name]
-                budgets[name] = max(own.signal * 10 ** (-target / 10) - own.noise, 0.0)
+                known = reference.outputs[name]
+                budgets[name] = max(known.signal * 10 ** (-target / 10) - known.noise, 0.0)
         return budgets
 
     def _run(self, model: ModelProto) -> Iterator[dict[str, Array]]:
-        """The outputs by name, and the input of each Softmax at the end."""
+        """Yield for each sample the outputs by name, and the inputs of a last Softmax or Sigmoid."""
         onnx.save(model, self.path)
         inputs = {node.name: node.input[0] for node in model.graph.node if node.input}
         names = {it: it for it in self._outputs} | {name: inputs[node] for name, node in self._ends.items()}
@@ -119,8 +119,9 @@ class NoiseMeter:
     def values(
         self, layer: Mapping[str, int], models: Sequence[Int8Model], advance: Callable[[int, int], None]
     ) -> list[Value]:
-        """The values between layers, each in the range of the model with which it and the values that share
-        its scale add least noise. `layer` has the layer of each node.
+        """The values between layers. `layer`: of each node; `models`: by calibration method.
+
+        Values that share a scale take the range of the model with which they add the least noise together.
         """
         grids, shared = [it.grids() for it in models], dict[str, list[str]]()
         for name, grid in grids[0].items():
@@ -128,7 +129,7 @@ class NoiseMeter:
         values = []
         for done, names in enumerate(shared.values()):
             advance(done, len(shared))
-            losses = [sum(_loss(self._alone(name, own[name])) for name in names) for own in grids]
+            losses = [sum(_loss(self._alone(name, of_model[name])) for name in names) for of_model in grids]
             best = losses.index(min(losses))
             ranges = models[best].ranges
             values += [self._value(name, layer, grids[best][name], ranges[name]) for name in names]
@@ -153,23 +154,23 @@ class NoiseMeter:
         return Value(name, own_layer, tuple(readers), noise, by_reader, elements, steps, in_range)
 
     def noise_of_weights(self, narrow: ModelProto, name: str) -> Powers:
-        """The noise of one node with the weights and the bias that it has in a quantised model."""
+        """The noise of the node `name` with its weights and bias in the quantised model `narrow`."""
         result, constants = copy_of(self.prepared), constants_of(narrow.graph)
         producers = {it.output[0]: it for it in narrow.graph.node if it.op_type == "DequantizeLinear"}
-        own = next(it for it in result.graph.node if it.name == name)
-        other = next(it for it in narrow.graph.node if it.name == name)
-        pairs = []
-        for at, read in enumerate(other.input[1:], 1):
-            pairs.append(copy_of(producers[read]))
-            pairs[-1].output[0] = own.input[at] = f"{read}/stored"
-            result.graph.initializer.extend(constants[it] for it in pairs[-1].input)
-        refill(result.graph.node, [*pairs, *result.graph.node])
+        node = next(it for it in result.graph.node if it.name == name)
+        quantised_node = next(it for it in narrow.graph.node if it.name == name)
+        dequantizers = []
+        for at, read in enumerate(quantised_node.input[1:], 1):
+            dequantizers.append(copy_of(producers[read]))
+            dequantizers[-1].output[0] = node.input[at] = f"{read}/stored"
+            result.graph.initializer.extend(constants[it] for it in dequantizers[-1].input)
+        refill(result.graph.node, [*dequantizers, *result.graph.node])
         for entry in narrow.opset_import:
             import_domain(result, entry.domain)
         return _powers(self.agreement(result))
 
     def _alone(self, name: str, grid: Grid) -> Agreement:
-        """The outputs with one value in int8."""
+        """The agreement of the model with the value `name` alone in int8."""
         key = name, grid.scale.SerializeToString(), grid.zero.SerializeToString()
         if key not in self._known:
             self._known[key] = self.agreement(_with_pair(self.prepared, name, grid))
@@ -177,7 +178,7 @@ class NoiseMeter:
 
 
 def _loss(agreement: Agreement) -> float:
-    """The noise relative to the signal, of the worst output."""
+    """The noise relative to the signal, as a ratio of powers, of the worst output."""
     return float(10 ** (-agreement.decibels / 10))
 
 
@@ -186,7 +187,7 @@ def _powers(agreement: Agreement) -> dict[str, float]:
 
 
 def int4_sizes(model: ModelProto) -> dict[str, int]:
-    """The number of int4 weights of each node that has them, by name."""
+    """The number of weights of each node with int4 weights, by name."""
     stored = {it.name: prod(it.dims) for it in model.graph.initializer if it.data_type == TensorProto.INT4}
     restored = {it.output[0]: it.input[0] for it in model.graph.node if it.op_type == "DequantizeLinear"}
     return {
@@ -202,8 +203,8 @@ def with_float_weights(model: ModelProto, prepared: ModelProto) -> ModelProto:
     floats = {node.name: node for node in prepared.graph.node}
     used: set[str] = set()
     for node in result.graph.node:
-        own = floats.get(node.name)
-        for at, name in enumerate(() if own is None else own.input):
+        float_node = floats.get(node.name)
+        for at, name in enumerate(() if float_node is None else float_node.input):
             if name in constants and constants[name].data_type == TensorProto.FLOAT and at < len(node.input):
                 node.input[at] = f"{name}/float"
                 used.add(name)
@@ -216,12 +217,14 @@ def with_float_weights(model: ModelProto, prepared: ModelProto) -> ModelProto:
 def _with_pair(
     model: ModelProto, name: str, grid: Grid, readers: Collection[str] | None = None
 ) -> ModelProto:
-    """The model with a value quantised for some of its readers, by default for all and as an output."""
+    """The model in which the nodes `readers` read a value quantised. None: all readers do, and if the value
+    is an output, the model gives it quantised.
+    """
     result = copy_of(model)
     parameters = [f"{name}/scale", f"{name}/zero point"]
-    for tensor, own in zip(grid, parameters, strict=True):
+    for tensor, parameter in zip(grid, parameters, strict=True):
         result.graph.initializer.add().CopyFrom(tensor)
-        result.graph.initializer[-1].name = own
+        result.graph.initializer[-1].name = parameter
     is_output = readers is None and any(it.name == name for it in result.graph.output)
     source, target = (f"{name}/float", name) if is_output else (name, f"{name}/int8")
     pair = [

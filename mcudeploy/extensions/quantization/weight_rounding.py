@@ -1,9 +1,9 @@
-"""Rounding of a layer's weights that keeps its results near those of the float model, not the weights.
+"""Adaptive rounding of a layer's weights: its results, not its weights, stay near those of the float model.
 
-The error over the samples is a quadratic form of the weights, which second moments of the inputs state.
-Weights are rounded in turn, and those that follow make up for the error (OPTQ: Frantar et al., 2022); then
-each takes its best value while that reduces the error (QuantEase: Behdin et al., 2023). The inputs are those
-that the quantised layers before compute, as in AdaRound (Nagel et al., 2020).
+The error over the samples is a quadratic form of the weights, given by second moments of the inputs. Weights
+are rounded in turn, and the remaining weights make up for the error (OPTQ: Frantar et al., 2022). Then each
+weight takes its best value while that reduces the error (QuantEase: Behdin et al., 2023). The inputs are the
+results of the quantised layers before, as in AdaRound (Nagel et al., 2020).
 """
 
 from __future__ import annotations
@@ -18,23 +18,24 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 _PULLS = (0.1, 1.0, 10.0, math.inf)
-"""Strengths, in mean powers of an input, that hold the targets of rounding at the weights; by infinity they
-are the weights. Where samples are few, targets that a weak one holds fit their noise.
+"""Strengths, in mean powers of an input, that pull the real targets of rounding to the float weights. With
+infinity the targets are these weights. With few samples, a weak pull lets the targets fit noise.
 """
 _RIDGES = (0.01, 0.1, 1.0)
-"""Strengths that count each weight's own error beside that of the results."""
+"""Strengths, in mean powers of an input, of each weight's own error beside the error of the results."""
 _MOST_SWEEPS = 30
 _FEW_LEVELS = 16
 _SCALES = np.linspace(0.5, 1.1, 25)
-"""Fractions of the scale that are tried for few levels: a smaller scale clips the widest weights."""
+"""Factors of the scale to try for int4: a smaller scale is finer, and clips the widest weights."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moments:
     """Means over `count` rows of samples, for each of g groups of channels.
 
-    `x` [g, n] and `y` [g, K]: of inputs and results. `xx` [g, n, n] and `yx` [g, K, n]: of products of
-    inputs, of results and inputs, relative to their means: squares of a large mean would hide small changes.
+    `x` [g, n], `y` [g, K]: of inputs and of results. `xx` [g, n, n], `yx` [g, K, n]: of products of two
+    inputs, and of result and input, each minus its mean, since squares of a large mean would hide small
+    changes.
     """
 
     count: int
@@ -60,17 +61,17 @@ class Moments:
         return Moments(self.count + other.count, xx, yx, x, y)
 
     def about(self, x: Array, y: Array) -> tuple[Array, Array]:
-        """The moments `xx` and `yx` of inputs and results relative to `x` and `y`."""
-        apart = self.x - x
-        return self.xx + _outer(apart, apart), self.yx + _outer(self.y - y, apart)
+        """The moments `xx` and `yx` of inputs minus `x` and results minus `y`, instead of minus the means."""
+        shift = self.x - x
+        return self.xx + _outer(shift, shift), self.yx + _outer(self.y - y, shift)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LayerWeights:
-    """Float weights `real` [g, K, n] of a layer, and integers from `low` to `high` for them.
+    """Float weights `real` [g, K, n] of a layer, to be rounded to integers from `low` to `high`.
 
-    `scales` [g, K, 1]; of few levels others are tried. `has_bias`: results may move by a constant, which
-    their mean decides.
+    `scales` [g, K, 1]: of the integers; for int4 other scales are tried. `has_bias`: a bias can correct the
+    mean of the results.
     """
 
     real: Array
@@ -86,8 +87,8 @@ class LayerWeights:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class RoundedWeights:
-    """Integers [g, K, n] in units of `scales` [g, K, 1], and the bias [g, K] with which results have the mean
-    of the float model's.
+    """Integers [g, K, n] in units of `scales` [g, K, 1], and the bias [g, K] that gives the results the mean
+    that they have in the float model.
     """
 
     integers: Array
@@ -96,8 +97,10 @@ class RoundedWeights:
 
 
 def round_weights(weights: LayerWeights, fit: Moments, check: Moments) -> RoundedWeights:
-    """Round so that results differ least. The moments `check` of other samples than `fit` decide how much the
-    targets and the errors of single weights count; then all samples are used.
+    """Round the weights so that the results differ least from those of the float model.
+
+    Trials with the moments `fit` are judged by the moments `check` of other samples: these choose the
+    strengths. The final rounding uses both.
     """
     means = _means(fit, weights)
     trial, judge = _Form(*fit.about(*means)), _Form(*check.about(*means))
@@ -106,57 +109,57 @@ def round_weights(weights: LayerWeights, fit: Moments, check: Moments) -> Rounde
     if weights.high - weights.low < _FEW_LEVELS:
         weights = replace(weights, scales=_best_scales(weights, target, trial.damped(_RIDGES[0])))
     ridge = min(_RIDGES, key=lambda it: judge.error(_integers(weights, trial, target, it) * weights.scales))
-    whole = fit.joined(check)
-    x, y = _means(whole, weights)
-    form = _Form(*whole.about(x, y))
+    moments = fit.joined(check)
+    x, y = _means(moments, weights)
+    form = _Form(*moments.about(x, y))
     integers = _integers(weights, form, form.target(weights, pull), ridge)
     return RoundedWeights(integers, weights.scales, y - _product(integers * weights.scales, x))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Form:
-    """The error of weights [g, K, n] as a quadratic form by `xx` [g, n, n] and `yx` [g, K, n]."""
+    """The error of weights [g, K, n], a quadratic form with the moments `xx` [g, n, n] and `yx` [g, K, n]."""
 
     xx: Array
     yx: Array
 
     def error(self, values: Array) -> float:
-        """The mean square of the results' error, summed over channels, without the power of the results."""
+        """The mean square error of the results by these weights, summed over channels, less a constant."""
         return float(np.sum(values @ self.xx * values) - 2 * np.sum(values * self.yx))
 
     def damped(self, strength: float) -> Array:
-        """`xx` with a share of the mean power of an input added to each power."""
+        """`xx` with `strength` times the mean power of an input added to its diagonal."""
         size = self.xx.shape[-1]
         power = np.trace(self.xx, axis1=1, axis2=2) / size
         return self.xx + (strength * np.where(power > 0, power, 1))[:, None, None] * np.eye(size)
 
     def target(self, weights: LayerWeights, pull: float) -> Array:
-        """The real weights of the least error that are held at the float weights by the strength `pull`."""
+        """Real weights of the least error, with a penalty of strength `pull` on changes of the weights."""
         if math.isinf(pull):
             return weights.real
-        held = self.damped(pull)
-        moved = self.yx + weights.real @ (held - self.xx)
-        return np.linalg.solve(held, moved.transpose(0, 2, 1)).transpose(0, 2, 1)
+        damped = self.damped(pull)
+        right = self.yx + weights.real @ (damped - self.xx)
+        return np.linalg.solve(damped, right.transpose(0, 2, 1)).transpose(0, 2, 1)
 
 
 def _best_scales(weights: LayerWeights, target: Array, costs: Array) -> Array:
-    """The scales [g, K, 1] with which the nearest integers err least."""
+    """The scales [g, K, 1] with which the integers nearest to `target` have the least error."""
     tried = [(weights.scales * np.float32(it)).astype(np.float32).astype(np.float64) for it in _SCALES]
-    moved = [weights.nearest(target / scales) * scales - target for scales in tried]
-    errors = [np.sum(it @ costs * it, axis=2, keepdims=True) for it in moved]
+    changes = [weights.nearest(target / scales) * scales - target for scales in tried]
+    errors = [np.sum(it @ costs * it, axis=2, keepdims=True) for it in changes]
     return np.asarray(np.take_along_axis(np.stack(tried), np.argmin(errors, axis=0)[None], axis=0)[0])
 
 
 def _integers(weights: LayerWeights, form: _Form, target: Array, ridge: float) -> Array:
-    """The integers [g, K, n] whose weights err least from `target`, with single errors damped by `ridge`."""
-    aim, costs = target / weights.scales, form.damped(ridge)
-    return _descended(weights, aim, costs, _in_turn(weights, aim, costs))
+    """The integers [g, K, n] with the least error from `target`; `ridge`: strength of single errors."""
+    scaled_target, costs = target / weights.scales, form.damped(ridge)
+    return _descended(weights, scaled_target, costs, _in_turn(weights, scaled_target, costs))
 
 
 def _in_turn(weights: LayerWeights, target: Array, costs: Array) -> Array:
-    """Round the weights of the most powerful inputs first; those that remain make up for the error.
+    """Round the weights of the most powerful inputs first; the remaining weights make up for the error.
 
-    `target`: in units of the scales. `costs`: of two errors of a channel, [g, n, n].
+    `target`: in units of the scales. `costs` [g, n, n]: the quadratic form of a channel's errors.
     """
     order = np.argsort(-np.diagonal(costs, axis1=1, axis2=2), axis=1, kind="stable")[:, None, :]
     sorted_costs = np.take_along_axis(np.take_along_axis(costs, order, 2), order.transpose(0, 2, 1), 1)
@@ -175,7 +178,7 @@ def _in_turn(weights: LayerWeights, target: Array, costs: Array) -> Array:
 def _factors(costs: Array, more: float = 0.0) -> Array:
     """The upper Cholesky factors [g, n, n] of the inverse of `costs`.
 
-    `more`: a share of their mean power that is added if rounding left them indefinite.
+    `more`: the share of their mean power added to the diagonal; it grows until `costs` are definite.
     """
     power = np.trace(costs, axis1=1, axis2=2)[:, None, None] / costs.shape[-1]
     try:
@@ -188,13 +191,14 @@ def _factors(costs: Array, more: float = 0.0) -> Array:
 
 
 def _descended(weights: LayerWeights, target: Array, costs: Array, integers: Array) -> Array:
-    """Move each of the `integers` to its best one, in place, while that reduces the error from `target`."""
+    """Change each of the `integers` to its best value, in place, while that reduces the error from `target`.
+    """
     slope = (integers - target) @ costs
     for _ in range(_MOST_SWEEPS):
         moved = False
         for at in range(integers.shape[2]):
-            own = costs[:, at, at][:, None]
-            better = weights.nearest(integers[:, :, at] - slope[:, :, at] / own)
+            curvature = costs[:, at, at][:, None]
+            better = weights.nearest(integers[:, :, at] - slope[:, :, at] / curvature)
             step = better - integers[:, :, at]
             if step.any():
                 moved = True
@@ -206,7 +210,7 @@ def _descended(weights: LayerWeights, target: Array, costs: Array, integers: Arr
 
 
 def _means(moments: Moments, weights: LayerWeights) -> tuple[Array, Array]:
-    """The means from which inputs and results differ if there is a bias; else zeros."""
+    """The means to subtract from inputs and results, which the bias replaces; zeros without a bias."""
     share = float(weights.has_bias)
     return moments.x * share, moments.y * share
 

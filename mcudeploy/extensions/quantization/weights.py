@@ -1,4 +1,4 @@
-"""Weights of a float model whose channels have very different ranges."""
+"""Nodes of a float model whose weights have very different ranges by channel, and the axis of channels."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from onnx import ModelProto, NodeProto, numpy_helper
 from mcudeploy.frontend.onnx.protos import attribute_of
 
 _FACTOR = 8.0
-"""Factor by which a range must exceed the median of the ranges to be reported."""
+"""A channel is reported if its range exceeds this number of times the median of the ranges."""
 
 _DEAD = 1e-4
-"""Fraction of the widest range below which channels are dead: pruned, or never trained."""
+"""Channels below this fraction of the widest range are dead (pruned, or never trained), and not counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outlier:
-    """The widest output channel of a node's weights. `times`: its range, in medians over all channels."""
+    """The widest output channel of a node's weights. `times`: its range as a multiple of the median range."""
 
     node: str
     channel: int
