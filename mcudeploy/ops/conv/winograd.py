@@ -59,6 +59,12 @@ class _Tiles:
     def positions(self) -> int:
         return len(self.along_rows) // self.summed_rows * len(self.along_cols)
 
+    def scratch_words(self, depth: int) -> int:
+        """Return the words of two transformed tiles, and of a transform or the sums, which share memory."""
+        transform = _WORK_WORDS + (self.rows + 2) * _INPUT_COLS * _COPIED // _WORD_BYTES
+        tiles = self.positions * self.summed_rows * depth // 2 * _TILES
+        return tiles + max(transform, self.positions * _FOUR * _TILES)
+
     def spread(self, weights: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return weights [K, 3, 3, C] transformed, K filled up to fours of channels."""
         rows, cols = np.array(self.along_rows), np.array(self.along_cols)
@@ -109,48 +115,40 @@ def winograd(
     fields = {name: value for name, value in every.items() if name.startswith("dims.")}
     fields |= {"pad_top": conv.pads[0], "pad_left": conv.pads[1]}
     padding = np.full(depth, requantize.quantization_of(source).zero_point, np.int8)
-    calls = []
+    calls: list[KernelCall] = []
     for tiles in _HEIGHTS:
         flash = tiles.positions * tiles.summed_rows * depth * padded(conv.out_channels, _FOUR) * 2
         if largest >= 1 << (31 - tiles.shift) or flash > _MOST_BYTES:
             continue
-        own = constants.multipliers.reshape(conv.out_channels, -1)
-        factors = np.zeros((padded(conv.out_channels, _FOUR), 1 + own.shape[1]), np.int32)
-        factors[: conv.out_channels, 0] = (bias * tiles.scale).astype(np.int32)  # modulo 2^32
-        factors[: conv.out_channels, 1:] = own
-        arrays: Params = {
-            "packed_weights": tiles.packed_pairs(constants.weights),
-            "factors": factors.ravel(),
-            "padding": padding,
-        }
-        work = _WORK_WORDS + (tiles.rows + 2) * _INPUT_COLS * _COPIED // _WORD_BYTES
-        words = tiles.positions * tiles.summed_rows * depth // 2 * _TILES
-        words += max(work, tiles.positions * _FOUR * _TILES)
-        counts = _Counts(tiles, conv.pads[:2], source.shape, output.shape)
+        factors = _factors(bias * tiles.scale, constants.multipliers.reshape(conv.out_channels, -1))
+        scratch = tiles.scratch_words(depth) * _WORD_BYTES
         if tiles.rows == _COLS and depth % _EIGHT == 0:
             vectors: Params = {
                 "packed_weights": tiles.packed_vectors(constants.weights),
                 "factors": _vector_factors(factors, constants.mve_multipliers),
                 "padding": np.tile(padding, _INPUT_COLS),
             }
-            calls.append(
-                KernelCall(
-                    "conv2d_s8_w4x4_mve",
-                    vectors | fields | numbers,
-                    words * _WORD_BYTES,
-                    isa=Isa.MVE,
-                    counts=_VectorCounts(source.shape, output.shape),
-                )
-            )
-        calls.append(
-            KernelCall(
-                f"conv2d_s8_w{tiles.rows}x{_COLS}",
-                arrays | fields | numbers,
-                words * _WORD_BYTES,
-                counts=counts,
-            )
-        )
+            name, params = "conv2d_s8_w4x4_mve", vectors | fields | numbers
+            of_vectors = _VectorCounts(source.shape, output.shape)
+            calls.append(KernelCall(name, params, scratch, isa=Isa.MVE, counts=of_vectors))
+        arrays: Params = {
+            "packed_weights": tiles.packed_pairs(constants.weights),
+            "factors": factors.ravel(),
+            "padding": padding,
+        }
+        name, params = f"conv2d_s8_w{tiles.rows}x{_COLS}", arrays | fields | numbers
+        counts = _Counts(tiles, conv.pads[:2], source.shape, output.shape)
+        calls.append(KernelCall(name, params, scratch, counts=counts))
     return tuple(calls)
+
+
+def _factors(bias: NDArray[np.int64], multipliers: NDArray[np.int32]) -> NDArray[np.int32]:
+    """int32 [K, 1 + factors]: the scaled bias and the multipliers of each channel, K filled up to fours."""
+    channels = len(bias)
+    factors = np.zeros((padded(channels, _FOUR), 1 + multipliers.shape[1]), np.int32)
+    factors[:channels, 0] = bias.astype(np.int32)  # modulo 2^32
+    factors[:channels, 1:] = multipliers
+    return factors
 
 
 def _vector_factors(factors: NDArray[np.int32], multipliers: NDArray[np.int32]) -> NDArray[np.int32]:

@@ -207,59 +207,56 @@ class Binary(BroadcastOperator):
         return self.sum_rounding(inputs, output)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """add_s8 (also sub), mul_s8, div_s8, or add_f32 and so on. Raises ValueError for other functions on
-        int8.
+        """add_f32 and so on, or for int8 add_s8 (also sub), mul_s8 or div_s8.
+
+        Raises ValueError for other functions of int8.
         """
         require_same_dtype(*inputs, output)
-        pointers = self.pointers(self._constant(operator, output))
         strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
-        counts, spread = pixel_counts(strides), within("broadcast", strides)
-        if not is_int8(output):
-            lowest, highest = self.low, self.high
-            clip = {"act.min": lowest, "act.max": highest}
-            if BINARY[self.function].operation:
-                counts = _float_counts(strides, clips=lowest > -inf or highest < inf)
-            return KernelCall(f"{self.function}_f32", {**pointers, **spread, **clip}, counts=counts)
-        a, b = self.operand_quantizations(inputs)
-        target = quantization_of(output)
+        operands = self.pointers(self._constant(operator, output)) | within("broadcast", strides)
+        if is_int8(output):
+            return self._int8_kernel(inputs, output, operands, strides)
+        counts = pixel_counts(strides)
+        if BINARY[self.function].operation:
+            counts = _float_counts(strides, clips=self.low > -inf or self.high < inf)
+        params = operands | {"act.min": self.low, "act.max": self.high}
+        return KernelCall(f"{self.function}_f32", params, counts=counts)
+
+    def _int8_kernel(
+        self, inputs: tuple[Tensor, ...], output: Tensor, operands: Params, strides: Params
+    ) -> KernelCall:
+        (a, b), target = self.operand_quantizations(inputs), quantization_of(output)
         low, high = clamp_bounds(target, self.low, self.high)
-        clamp = {"act.min": low, "act.max": high}
+        clip: Params = {"act.min": low, "act.max": high}
+        counts = pixel_counts(strides)
+        sign = 1 if self.function == "add" else -1
         by_one = strides["a_channel_step"] == strides["b_channel_step"] == 1
         match self.function:
             case "add" | "sub" if self.rounding == "tflite":
-                sign = 1 if self.function == "add" else -1
-                params = {**pointers, **spread, **_add_twice(a, b, sign, target), **clamp}
+                params = operands | _add_twice(a, b, sign, target) | clip
                 exact = _exact_operand(params) if by_one else 0
                 mode = "exact" if exact else ""
-                return KernelCall("add_s8_tflite", {**params, "exact": exact}, mode=mode, counts=counts)
+                return KernelCall("add_s8_tflite", params | {"exact": exact}, mode=mode, counts=counts)
             case "add" | "sub":
-                sign = 1 if self.function == "add" else -1
-                params = {
-                    **pointers,
-                    **spread,
-                    **within("quant", _add_arithmetic(a, b, sign, target)),
-                    **clamp,
-                }
+                params = operands | within("quant", _add_arithmetic(a, b, sign, target)) | clip
                 vectors = KernelCall("add_s8_mve", params, isa=Isa.MVE, counts=counts)
-                return KernelCall(
-                    "add_s8", params, counts=_add_counts(strides), others=(vectors,) if by_one else ()
-                )
+                others = (vectors,) if by_one else ()
+                return KernelCall("add_s8", params, counts=_add_counts(strides), others=others)
             case "mul":
                 twice = self.rounding == "tflite"
-                arithmetic = _mul_arithmetic(a, b, target, twice=twice)
-                params = {**pointers, **spread, **arithmetic, **clamp}
+                params = operands | _mul_arithmetic(a, b, target, twice=twice) | clip
                 return KernelCall("mul_s8", params, mode="twice" if twice else "", counts=counts)
             case "div":
-                scales = {
+                scales: Params = {
                     "a_zero_point": a.zero_point,
                     "b_zero_point": b.zero_point,
                     "output_zero_point": target.zero_point,
-                    **clamp,
+                    **clip,
                     "a_scale": float(a.scale),
                     "b_scale": float(b.scale),
                     "output_scale": float(target.scale),
                 }
-                return KernelCall("div_s8", {**pointers, **spread, **scales}, counts=counts)
+                return KernelCall("div_s8", operands | scales, counts=counts)
             case _:
                 raise ValueError(f"{self.function} is for float32 only")
 
