@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Axis, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import merged, reduced_axis, require_same_dtype, scaled
 
 _LINES, _COLUMNS = 4, 8
@@ -87,7 +87,7 @@ class Attend(PlainOperator):
         in_int8 = inputs[2].dtype is DType.INT8
         if output.dtype is not DType.FLOAT32 or not (in_int8 or inputs[2].dtype is DType.FLOAT32):
             raise ValueError("attention is float32 over live rows that are float32 or int8")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "of.heads": self.heads,
             "of.group": self.group,
             "of.depth": self.keys.width,

@@ -20,7 +20,7 @@ from mcudeploy.extensions.audio.signal import (
     vector_axes,
 )
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import WIDE_INTEGERS, ElementwiseOperator, reduced_axis
 
 GAINS = 125
@@ -63,7 +63,7 @@ class FilterBankRoot(PlainOperator):
         if np.any(beyond & (widths > 0)):
             raise ValueError("its ranges end beyond the spectrum or the weights")
         counts = {"calls": 1, "channels": self.channels, "products": int(widths.sum())}
-        params: dict[str, ParamValue] = {**constants, "channels": self.channels}
+        params: Params = {**constants, "channels": self.channels}
         return KernelCall("filter_bank_root", params, counts=lambda _: dict(counts))
 
 
@@ -176,7 +176,7 @@ class Pcan(PlainOperator):
         gains = operator.constants["gains"]
         if gains.size < GAINS:
             raise ValueError(f"its table has {gains.size} gains; {GAINS} are needed")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "gains": gains.ravel()[:GAINS],
             "channels": output.elements,
             "shift": self.shift,
@@ -201,7 +201,7 @@ class FilterBankLog(ElementwiseOperator):
         """Return the kernel `filter_bank_log`."""
         require_types(self.kind, (*inputs, output), DType.INT32, DType.INT16)
         require_bits(31, shift=self.shift)
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "corrections": log_corrections(),
             "channels": output.elements,
             "shift": self.shift,

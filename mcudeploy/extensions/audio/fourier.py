@@ -11,16 +11,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import (
-    Axis,
-    ConstantArray,
-    Counts,
-    Index,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-)
+from mcudeploy.ir.opdef import Axis, ConstantArray, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import WIDE_INTEGERS, reduced_axis, require_same_dtype
 
 _KERNELS = {"int16": "s16", "int32": "s32", "float32": "f32"}
@@ -62,7 +53,7 @@ class RealFft(PlainOperator):
         if suffix is None:
             raise ValueError(f"a Fourier transform is of int16, int32 or float32, not of {output.dtype}")
         points, factors = self.length // 2, radices(self.length)
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "twiddles": twiddles(self.length, output.dtype, inverse=self.inverse).ravel(),
             "unpack": unpacking(self.length, output.dtype, inverse=self.inverse).ravel(),
             "radices": np.array(factors, np.uint16),

@@ -14,7 +14,7 @@ from mcudeploy.extensions.ethos_u.unit_blocks import UNITS, Block, UnitWindow
 from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import CallTable, KernelCall, ParamValue
+from mcudeploy.ir.opdef import CallTable, KernelCall, Params
 from mcudeploy.ops import requantize
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_constants, numbers_of
@@ -174,7 +174,7 @@ class OfRows:
         spare = min(calls, key=lambda call: (call.scratch_bytes, call.constant_bytes))
         work = self.work.with_low(output.shape)
         window, commands, blocks = work.window, self.commands, [*work.low, work.block]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "commands": np.concatenate([commands, *map(_of_block, blocks)]).astype(np.uint32),
             "constants": self.constants,
             "core": CallTable((replace(spare, others=()),)),

@@ -29,7 +29,7 @@ from mcudeploy.extensions.ethos_u.unit_time import UnitWork, find_block, operati
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import Counts, KernelCall, ParamValue
+from mcudeploy.ir.opdef import Counts, KernelCall, Params
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.requantize import STORED, quantization_of
@@ -84,7 +84,7 @@ def copy_calls(
         commands.append(stream.array)
     written = [0, *accumulate(piece[1] * piece[2] if _by_column(op) else piece[2] for piece in pieces)]
     first = op.start if isinstance(op, Slice) else (0, 0, 0)
-    params: dict[str, ParamValue] = {
+    params: Params = {
         "commands": np.concatenate(commands),
         "written_at": np.array(written[:-1], np.int32),
         "command_words": len(commands[0]),

@@ -29,7 +29,7 @@ from mcudeploy.extensions.int16.int16 import BinaryInt16
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import UNIT_ALIGNMENT, CallTable, ConstantArray, Counts, KernelCall, ParamValue
+from mcudeploy.ir.opdef import UNIT_ALIGNMENT, CallTable, ConstantArray, Counts, KernelCall, Params
 from mcudeploy.ops.requantize import STORED, quantization_of
 from mcudeploy.ops.scalar.elementwise import Binary
 
@@ -134,9 +134,7 @@ def binary_calls(
     return (KernelCall(ELEMENTWISE_KERNEL, params, core.scratch_bytes, isa=isa, counts=counts),)
 
 
-def elementwise_params(
-    stream: Stream, operation: int, output: Tensor, core: KernelCall
-) -> dict[str, ParamValue]:
+def elementwise_params(stream: Stream, operation: int, output: Tensor, core: KernelCall) -> Params:
     """Return the parameters of ELEMENTWISE_KERNEL, for one operand and no constants."""
     return {
         "commands": stream.array,

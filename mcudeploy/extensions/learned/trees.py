@@ -9,7 +9,7 @@ import numpy as np
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import ConstantArray, Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import ConstantArray, Counts, Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
 
 LEAF = 1 << 31
@@ -57,7 +57,7 @@ class TreeSums(PlainOperator):
             raise ValueError("the tables of trees have other types")
         _require_sound(tables, inputs[0].shape[2], self.targets)
         trees = len(tables["roots"])
-        params: dict[str, ParamValue] = {name: table.ravel() for name, table in tables.items()}
+        params: Params = {name: table.ravel() for name, table in tables.items()}
         params |= {"trees": trees, "row_targets": self.targets}
         entries = len(tables["weights"]) / max(1, len(tables["leaf_starts"]) - 1)
 

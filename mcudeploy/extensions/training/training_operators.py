@@ -17,16 +17,7 @@ from mcudeploy.extensions.training.training_counts import (
 )
 from mcudeploy.extensions.training.training_forward_counts import forward_counts, gathered_counts
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import (
-    Access,
-    Axis,
-    Index,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-    TableIndex,
-)
+from mcudeploy.ir.opdef import Access, Axis, Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import (
     ELEMENTWISE,
     OFFSET_BYTES,
@@ -84,7 +75,7 @@ class TrainedConv2d(PlainOperator):
             fields["rows_join"] = int(
                 self.conv.windowing.is_plain and self.conv.kernel_shape == self.conv.stride == (1, 1)
             )
-        bounds: dict[str, ParamValue] = {"min": self.conv.low, "max": self.conv.high}
+        bounds: Params = {"min": self.conv.low, "max": self.conv.high}
         kernel, act = f"{kernel_family(self.conv)}_trained", within("act", bounds)
         scratch = self.conv.kernel_shape[0] * OFFSET_BYTES
         call = KernelCall(kernel, fields | act, scratch, counts=forward_counts(fields))
@@ -153,7 +144,7 @@ class Conv2dInputGradient(PlainOperator):
         fields = window_fields(self.conv.windowing, output, inputs[0]) | {"output_rows": inputs[0].shape[0]}
         weights = operator.constants.get("weights")
         if self.conv.groups != 1:
-            arrays: dict[str, ParamValue] = {"weights": weights}
+            arrays: Params = {"weights": weights}
             depthwise = self.conv.groups == self.input_shape[2]
             fields |= multiplier_field(self.conv, output.shape) if depthwise else {"groups": self.conv.groups}
             kernel = f"{'dwconv2d' if depthwise else 'grouped_conv2d'}_f32_input_gradient"
@@ -166,14 +157,14 @@ class Conv2dInputGradient(PlainOperator):
             return self._packed(by_channel.astype(np.float32), fields)
         integers = by_channel.astype(np.int8)
         scale = np.asarray(operator.constants["weight_scale"], np.float32)
-        stored: dict[str, ParamValue] = {"weights": pack_fours(integers, 1), "scale": pack_fours(scale, 1)}
+        stored: Params = {"weights": pack_fours(integers, 1), "scale": pack_fours(scale, 1)}
         scratch = 4 * output.dtype.size_bytes * min(output.shape[2], WIDENED)
         counts = widened_gradient_counts(fields)
         other = KernelCall("conv2d_f32_packed_gradient_s8w", stored | fields, scratch, counts=counts)
         return replace(self._packed(scaled_weights(integers, scale), fields), others=(other,))
 
     @staticmethod
-    def _packed(by_channel: NDArray[np.float32], fields: dict[str, ParamValue]) -> KernelCall:
+    def _packed(by_channel: NDArray[np.float32], fields: Params) -> KernelCall:
         arrays, counts = {"weights": pack_fours(by_channel, 1)}, packed_gradient_counts(fields)
         return KernelCall("conv2d_f32_packed_gradient", arrays | fields, counts=counts)
 
@@ -199,7 +190,7 @@ class ClipGradient(PlainOperator):
         """clip_f32_gradient or clip_s8_gradient, by the type of the clipped tensor."""
         gradient, clipped = inputs
         require_floats(gradient, output)
-        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
+        size: Params = {"row_elements": output.shape[1] * output.shape[2]}
         kernel = "clip_s8_gradient" if is_int8(clipped) else "clip_f32_gradient"
         return KernelCall(kernel, size | _bounds(self, clipped))
 
@@ -239,7 +230,7 @@ class ClipMask(PlainOperator):
         (clipped,) = inputs
         if output.dtype != "int8":
             raise ValueError("bits are stored as int8")
-        size: dict[str, ParamValue] = {"row_elements": clipped.shape[1] * clipped.shape[2]}
+        size: Params = {"row_elements": clipped.shape[1] * clipped.shape[2]}
         kernel = "clip_mask_s8" if is_int8(clipped) else "clip_mask_f32"
         return KernelCall(kernel, size | _bounds(self, clipped))
 
@@ -270,7 +261,7 @@ class MaskedGradient(PlainOperator):
         return KernelCall("masked_gradient_f32", {"row_elements": output.shape[1] * output.shape[2]})
 
 
-def _bounds(op: ClipGradient | ClipMask, clipped: Tensor) -> dict[str, ParamValue]:
+def _bounds(op: ClipGradient | ClipMask, clipped: Tensor) -> Params:
     """The kernel's parameters: bounds of floats, or the first and the last int8 value between the bounds."""
     if not is_int8(clipped):
         require_floats(clipped)
@@ -337,7 +328,7 @@ def _every(shape: Shape) -> Access:
     return rows, cols, channels
 
 
-def multiplier_field(conv: Conv2d, x: Shape) -> dict[str, ParamValue]:
+def multiplier_field(conv: Conv2d, x: Shape) -> Params:
     """The parameter that only depthwise kernels have: output channels for each input channel."""
     return {} if conv.groups == 1 else {"multiplier": conv.out_channels // x[2]}
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from mcudeploy.extensions.training.training_operators import require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Access, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
+from mcudeploy.ir.opdef import Access, Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
 
 ONCE = "once"
@@ -52,8 +52,8 @@ class ParameterStep(PlainOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `parameter_f32_step`."""
         require_floats(*inputs[: 3 + self.clipped], output)
-        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
-        factors: dict[str, ParamValue] = {"weight_decay": self.weight_decay, "batch": float(self.batch)}
+        size: Params = {"row_elements": output.shape[1] * output.shape[2]}
+        factors: Params = {"weight_decay": self.weight_decay, "batch": float(self.batch)}
         return KernelCall("parameter_f32_step", size | factors | {"is_clipped": int(self.clipped)})
 
 

@@ -8,7 +8,7 @@ from typing import ClassVar
 from mcudeploy.extensions.training.training_counts import pool_gradient_counts
 from mcudeploy.extensions.training.training_operators import reaching, require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, OFFSET_BYTES, reduced_axis, spatial_axes, within
 from mcudeploy.ops.conv.windows import sliding
 from mcudeploy.ops.pool.pool import AveragePool, MaxPool, window_fields
@@ -99,7 +99,7 @@ class AveragePoolGradient(PlainOperator):
         (gradient,) = inputs
         require_floats(gradient, output)
         rows, cols, channels = output.shape
-        dims: dict[str, ParamValue] = {
+        dims: Params = {
             "input_rows": rows,
             "input_cols": cols,
             "input_channels": channels,

@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops import requantize
 from mcudeploy.ops.common import OFFSET_BYTES, is_int8
 from mcudeploy.ops.conv import conv_counts
@@ -57,7 +57,7 @@ class BiasedConv2d(PlainOperator):
             operator.name, requantize.largest_products(weights) + np.abs(zeros.astype(np.int64)), np.zeros(1)
         )
         fields = window_fields(conv.windowing, source, output)
-        last: dict[str, ParamValue] = {
+        last: Params = {
             "input_zero_point": of_input.zero_point,
             "scale": float(of_output.scale),
             "zero_point": of_output.zero_point,
@@ -67,7 +67,7 @@ class BiasedConv2d(PlainOperator):
         scratch = conv.kernel_shape[0] * OFFSET_BYTES
         if conv.groups == channels > 1:
             fields["multiplier"] = conv.out_channels // channels
-            arrays: dict[str, ParamValue] = {
+            arrays: Params = {
                 "weights": by_tap(weights),
                 "weight_scale": scale.astype(np.float32),
             }

@@ -10,7 +10,7 @@ import numpy as np
 from mcudeploy.extensions.training.training_operators import require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
+from mcudeploy.ir.opdef import Counts, Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 from mcudeploy.ops.image.resize import ResizeSamples
 
@@ -50,7 +50,7 @@ class ResizeGradient(PlainOperator):
         require_floats(*inputs, output)
         _, cols, channels = output.shape
         output_rows, output_cols = inputs[0].shape[:2]
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "rows": np.array(self.rows.first, np.uint16),
             "cols": np.array(self.cols.first, np.uint16),
             "row_fractions": np.array(self.rows.fraction, np.float32),

@@ -10,7 +10,7 @@ import numpy as np
 
 from mcudeploy.extensions.training.training_operators import MaskedGradient, require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 
 SmoothFunction = Literal["swish", "gelu", "erf", "softplus"]
@@ -76,7 +76,7 @@ class PiecewiseGradient(PlainOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `piecewise_f32_gradient`."""
         require_floats(*inputs, output)
-        size: dict[str, ParamValue] = {"row_elements": output.shape[1] * output.shape[2]}
+        size: Params = {"row_elements": output.shape[1] * output.shape[2]}
         return KernelCall("piecewise_f32_gradient", size | self.slope.numbers)
 
 
@@ -101,7 +101,7 @@ class SmoothGradient(PlainOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `smooth_f32_gradient`."""
         require_floats(*inputs, output)
-        fields: dict[str, ParamValue] = {
+        fields: Params = {
             "row_elements": output.shape[1] * output.shape[2],
             "function": _SMOOTH_FUNCTIONS.index(self.function),
             "alpha": self.alpha,
@@ -136,7 +136,7 @@ class SlopedGradient(PlainOperator):
         _, cols, channels = output.shape
         if slopes.shape != (channels,) or slopes.dtype != np.float32:
             raise ValueError(f"{slopes.dtype} slopes {slopes.shape} are not those of {channels} channels")
-        params: dict[str, ParamValue] = {"slopes": slopes, "cols": cols, "channels": channels}
+        params: Params = {"slopes": slopes, "cols": cols, "channels": channels}
         elements = cols * channels
         return KernelCall(
             "sloped_gradient_f32",

@@ -23,7 +23,7 @@ from mcudeploy.ir.opdef import (
     Index,
     KernelCall,
     LoopNest,
-    ParamValue,
+    Params,
     PlainOperator,
     TableIndex,
 )
@@ -242,14 +242,14 @@ def _at_last(rows: int) -> TableIndex:
     return TableIndex("oh", (0,) * rows, (0,) * (rows - 1) + (1,))
 
 
-def _update_fields(conv: Conv2d, inputs: tuple[Tensor, ...]) -> dict[str, ParamValue]:
+def _update_fields(conv: Conv2d, inputs: tuple[Tensor, ...]) -> Params:
     """The parameters of the kernels of weight updates, without `factor` and `in_place`."""
     gradient, x, *_ = inputs
     fields = window_fields(conv.windowing, x, gradient) | {"output_rows": gradient.shape[0]}
     return fields | multiplier_field(conv, x.shape)
 
 
-def _bias_fields(gradient: Tensor) -> dict[str, ParamValue]:
+def _bias_fields(gradient: Tensor) -> Params:
     """The parameters of the kernel of bias updates, without `factor` and `in_place`."""
     _, cols, channels = gradient.shape
     return {"cols": cols, "channels": channels}

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.tidy_ranges import Range, ranges_of
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, RemovedChannels, Tensor
-from mcudeploy.ir.opdef import ParamValue
+from mcudeploy.ir.opdef import Params
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, numbers_of
 from mcudeploy.ops.move.concat import Concat
@@ -178,7 +178,7 @@ def _convolution(
 
 
 def _settled(
-    operator: Operator, tensors: tuple[Tensor, Tensor], wanted: ConvConstants, numbers: dict[str, ParamValue]
+    operator: Operator, tensors: tuple[Tensor, Tensor], wanted: ConvConstants, numbers: Params
 ) -> Operator | None:
     """The operator with a bias that yields the wanted kernel constants; None if no bias does."""
     assert isinstance(operator.op, Conv2d)
