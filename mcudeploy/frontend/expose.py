@@ -23,7 +23,7 @@ from mcudeploy.frontend.pieces import ReferencePieces
 def _loaded(
     path: Path, states: Collection[str] = (), choices: InputChoices = AS_IN_FILE, *, own_floats: bool = False
 ) -> onnx.ModelProto:
-    """Load the model as it is computed; `own_floats` keeps the floating-point types of the file."""
+    """Load the model as the reference computes it; `own_floats` keeps its floating-point types."""
     model = with_data(path, choices)
     model = model if own_floats else in_float32(model)
     if not {value.name for value in model.graph.input}.issuperset(states):
@@ -33,13 +33,13 @@ def _loaded(
 
 
 def has_other_floats(path: Path, choices: InputChoices = AS_IN_FILE) -> bool:
-    """Whether the file has floating-point types other than float32, which are computed in float32."""
+    """Whether the file has floating-point types other than float32."""
     return bool(other_floats(with_data(path, choices)))
 
 
 @dataclass(frozen=True, slots=True)
 class Rounded:
-    """Float tensors that are rounded, then concatenated along `axis` if there are several."""
+    """Float tensors that QuantizeLinear nodes round; several are then concatenated along `axis`."""
 
     floats: tuple[str, ...]
     axis: int = 0
@@ -50,7 +50,8 @@ def quantizer_inputs(
 ) -> dict[str, Rounded]:
     """For each of the tensors `names` that a QuantizeLinear writes, the float tensors that are rounded.
 
-    If it only repeats the rounding of the operands of a Concat, the float tensors of the operands.
+    A QuantizeLinear after a Concat of values that were already rounded in the same way changes nothing. Then
+    the float tensors are those of the operands of the Concat.
     """
     wanted = set(names)
     graph = _loaded(path, choices=choices).graph
@@ -66,25 +67,25 @@ def quantizer_inputs(
 def _rounded(
     producers: Mapping[str, NodeProto], constants: Mapping[str, TensorProto], node: NodeProto
 ) -> Rounded:
-    def meaning(quantizer: NodeProto) -> list[object]:
+    def parameters(quantizer: NodeProto) -> list[object]:
         return [
             numpy_helper.to_array(constants[name]).tolist() if name in constants else name
             for name in quantizer.input[1:]
         ]
 
-    whole = Rounded((node.input[0],))
+    own_input = Rounded((node.input[0],))
     concat = producers.get(node.input[0])
     if concat is None or concat.op_type != "Concat":
-        return whole
+        return own_input
     floats = []
     for name in concat.input:
-        restored = producers.get(name)
-        if restored is None or restored.op_type != "DequantizeLinear":
-            return whole
-        rounder = producers.get(restored.input[0])
-        if rounder is None or rounder.op_type != "QuantizeLinear" or meaning(rounder) != meaning(node):
-            return whole
-        floats.append(rounder.input[0])
+        dequantizer = producers.get(name)
+        if dequantizer is None or dequantizer.op_type != "DequantizeLinear":
+            return own_input
+        earlier = producers.get(dequantizer.input[0])
+        if earlier is None or earlier.op_type != "QuantizeLinear" or parameters(earlier) != parameters(node):
+            return own_input
+        floats.append(earlier.input[0])
     return Rounded(tuple(floats), concat.attribute[0].i)
 
 
@@ -96,14 +97,14 @@ def expose(
     *,
     own_floats: bool = False,
 ) -> ReferencePieces:
-    """Return the model at `path` with exactly the tensors `names` as outputs, as it is computed.
+    """Return the reference model of the file `path` with exactly the tensors `names` as outputs.
 
-    `choices`: those of the user for the inputs; the inputs `states` hold the state between runs.
+    `choices`: the user's for the inputs; `states`: names of inputs that hold the state between runs.
     """
     model = _loaded(path, states, choices, own_floats=own_floats)
     if choices.remaining_shapes:
         fix_inputs(model.graph, choices.remaining_shapes)
-    own = {value.name: value for value in model.graph.output}
+    known = {value.name: value for value in model.graph.output}
     make = onnx.helper.make_empty_tensor_value_info
-    refill(model.graph.output, (own.get(name) or make(name) for name in dict.fromkeys(names)))
+    refill(model.graph.output, (known.get(name) or make(name) for name in dict.fromkeys(names)))
     return ReferencePieces.of(model)

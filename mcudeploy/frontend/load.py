@@ -1,4 +1,4 @@
-"""A file becomes a graph."""
+"""From a model file to a Graph."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def load(
     """Return the graph of an ONNX or .tflite file of static shapes; raise if it is malformed or unsupported.
 
     ONNX files have opset 7 or newer and are float32, QDQ int8 or QOperator; .tflite files are float32 or
-    int8. `choices`: those of the user for the inputs.
+    int8. `choices`: the user's for the inputs.
 
     The float inputs and outputs of a quantised model are stored quantised unless `float_io`; Graph.inputs and
-    Graph.outputs relate them to the model's own. Constant and unread channels are removed unless
+    Graph.outputs relate them to those of the file. Constant and unread channels are removed unless
     `keep_constant`. With `stateful`, recurrent operators keep their states between runs. `rounding` is that
-    of int8 results: by default "tflite" for a .tflite file, all of whose operators have it, else "once".
+    of int8 results, by default "tflite" for a .tflite file if all its operators support this, else "once".
 
-    Raises ModelError for malformed files and for unsupported nodes, listing all of them; UsageError for
-    choices that do not fit the model.
+    Raises ModelError for malformed files, and for unsupported nodes, all of which it lists. Raises UsageError
+    for choices that do not fit the model.
     """
     model = read(path, choices, stateful=stateful)
     try:

@@ -115,7 +115,7 @@ class _Net:
 @pytest.fixture
 def one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
     """Channels are not filled up to fours."""
-    monkeypatch.setattr(import_module("mcudeploy.frontend.lower.tidy_trim"), "_TOGETHER", 1)
+    monkeypatch.setattr(import_module("mcudeploy.frontend.lower.tidy_trim"), "_CHANNEL_MULTIPLE", 1)
 
 
 def _channels(graph: Graph) -> dict[str, int]:

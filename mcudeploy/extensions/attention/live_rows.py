@@ -66,8 +66,8 @@ def attend(builder: Builder, node: Node) -> None:
 
 def _stored(builder: Builder, sources: Sequence[str]) -> list[OnnxValue]:
     """Keys, values and their scales as tensors; int8 if keys and values have one scale each."""
-    pure = [it for name in sources[:2] if (it := builder.pure(name)) is not None]
-    return pure if len(pure) == len(sources) else [builder.settled(name) for name in sources]
+    int8_form = [it for name in sources[:2] if (it := builder.int8_form(name)) is not None]
+    return int8_form if len(int8_form) == len(sources) else [builder.as_tensor(name) for name in sources]
 
 
 def _layout(index: NDArray[Any]) -> tuple[Rows, int] | None:

@@ -173,7 +173,7 @@ def _vector(builder: Builder, node: Node, position: int) -> str:
 
 
 def _tensor(builder: Builder, name: str, shape: tuple[int, ...], node: Node) -> str:
-    value = builder.settled(name)
+    value = builder.as_tensor(name)
     return builder.arranged(value.tensor, value.index.reshape(shape), (node,))
 
 

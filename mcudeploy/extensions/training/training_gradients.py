@@ -39,10 +39,10 @@ def image_tensor(builder: Builder, name: str) -> str:
 
 def stored_image(builder: Builder, name: str) -> str:
     """The tensor of an image, channels last, as int8 if it is stored so."""
-    pure = builder.pure(name) if builder.value(name).table is not None else None
-    if pure is None:
+    int8_form = builder.int8_form(name) if builder.value(name).table is not None else None
+    if int8_form is None:
         return image_tensor(builder, name)
-    return builder.arranged(pure.tensor, image_positions(pure.index))
+    return builder.arranged(int8_form.tensor, image_positions(int8_form.index))
 
 
 def mask_tensor(builder: Builder, name: str) -> str:

@@ -77,7 +77,7 @@ def trained_conv(builder: Builder, node: Node) -> None:
 
 def biased_conv(builder: Builder, node: Node) -> None:
     """BiasedConv, with the QuantizeLinear after it."""
-    source, weights = builder.pure(node.inputs[0]), builder.constants.get(node.inputs[1])
+    source, weights = builder.int8_form(node.inputs[0]), builder.constants.get(node.inputs[1])
     ending = follow(builder, node.output)
     if source is None or weights is None or ending.quantization is None:
         raise Unsupported("its input, weights and result are not int8")

@@ -1,7 +1,7 @@
-"""Convolutions with constant weights, from the weights to the emitted Conv2d.
+"""Linear operators with constant weights, from the weights to the emitted Conv2d.
 
 Conv, Gemm, MatMul and BatchNormalization describe themselves as a `Linear` and state how they read a value.
-Later scaling and shifting by constants is folded in, in float or into the int8 weight scales.
+Later nodes that scale and shift by constants are folded into the weights, or into the int8 weight scales.
 """
 
 from __future__ import annotations
@@ -27,22 +27,25 @@ from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.matrix.block_weights import BlockDense
 
 _Doubles = NDArray[np.float64]
-_SILENT_BIAS = 2.0**20
-"""Bias, in accumulator units, of an int8 channel whose weights are multiplied by zero."""
-_FULL_ACCUMULATOR = 2.0**31 - 2.0**20
-"""Limit of an accumulator; the rest is reserved for rounding of the file's scales."""
-_CROWDED_BIAS = 2.0**30
-"""Limit of a 32-bit bias in a channel whose steps are made coarser for it."""
+_ZERO_FACTOR_BIAS = 2.0**20
+"""Bias, in accumulator units, of an int8 channel whose factor is 0: its scale is chosen for this bias."""
+_MAX_ACCUMULATOR = 2.0**31 - 2.0**20
+"""Largest accumulator that is allowed; the rest of 32 bits is reserved for rounding of the file's scales."""
+_MAX_COARSE_BIAS = 2.0**30
+"""Largest bias, in accumulator units, of a channel whose weights get larger steps so that its bias fits."""
 
 _OTHER_WEIGHTS = "its weights are not 8 bits with one scale for each output channel"
 _LOSES_BIAS = "its bias, rounded to units of the sums, would move results by more than half a step"
-_TELLING_ROUNDING = 1e-4
-"""Output steps by which the rounding of a bias must move a result for the graph to state it."""
+_MIN_STATED_ROUNDING = 1e-4
+"""Smallest change of a result, in output steps, by rounding of its bias that the graph states."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Linear:
-    """y[k] = factor[k] * (weights[k] * x + bias[k]) + offset[k]; weights are [K, ...] in stored order."""
+    """A linear operator: y[k] = factor[k] * (weights[k] * x + bias[k]) + offset[k].
+
+    `weights` are [K, ...] in stored order; `nodes` are those folded into `factor` and `offset`.
+    """
 
     weights: Constant
     bias: Constant | None
@@ -52,9 +55,7 @@ class Linear:
 
     @classmethod
     def of(cls, weights: Constant, bias: Constant | None, factor: float = 1.0) -> Linear:
-        """A linear operator before folding. `weights` has the output channels first; `bias` has K values or
-        is None.
-        """
+        """A linear operator before folding; `bias` has K values or is None."""
         count = weights.shape[0]
         return cls(weights, bias, np.full(count, factor), np.zeros(count))
 
@@ -63,16 +64,17 @@ class Linear:
         return self.weights.shape[0]
 
     def biases(self) -> _Doubles:
-        """The whole additive part, in real values."""
-        own = np.zeros(self.channels) if self.bias is None else self.bias.reals().reshape(-1)
-        return np.asarray(own * self.factor + self.offset, np.float64)
+        """The sum that is added to factor * weights * x, in real values: factor * bias + offset."""
+        bias = np.zeros(self.channels) if self.bias is None else self.bias.reals().reshape(-1)
+        return np.asarray(bias * self.factor + self.offset, np.float64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ConvRead:
-    """The way a Conv2d reads a stored value: tensor, operator, weights in its order, result.
+    """A Conv2d that reads a stored value: the tensor, the operator, and the weights in the tensor's order.
 
-    Stored channel i of the result is channel `outputs[i]` of the node.
+    The result has the stored `shape`; `index` has the positions of the node's elements in it. Stored channel
+    i of the result is channel `outputs[i]` of the node, or i if `outputs` is None.
     """
 
     tensor: str
@@ -90,7 +92,7 @@ class ConvRead:
         constants: dict[str, ConstantArray],
         nodes: Sequence[Node],
     ) -> OnnxValue:
-        """Emit the operator, in int8 if it has a quantisation, with constants [K, ...] by channel."""
+        """Emit the operator, in int8 if `quantization` is given, with constants [K, ...] by node channel."""
         if self.outputs is not None:
             constants = {name: value[self.outputs] for name, value in constants.items()}
         dtype = DType.FLOAT32 if quantization is None else DType.INT8
@@ -101,14 +103,14 @@ class ConvRead:
 
 
 Reader = Callable[[OnnxValue, Constant], ConvRead]
-"""Function from the value and the weights [K, ...] to a ConvRead; the operator's clip is set later."""
+"""Function from a value and the weights [K, ...] to a ConvRead whose operator does not clip yet."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class QuantizedWeights:
-    """Weights [K, ...] of zero point 0 with one scale per output channel, none of them negative.
+    """Weights [K, ...] of zero point 0 with one scale per output channel; no scale is negative.
 
-    They are int8, or int16 if they take nine bits, as uint8 less a zero point may.
+    They are int8, or int16 if they take nine bits, as uint8 minus a zero point may.
     """
 
     integers: ConstantArray
@@ -126,7 +128,7 @@ def emit_linear(
     linear, name = fold_affine(builder, node.output, shape, axis, linear)
     ending = follow(builder, name)
     if ending.quantization is not None:
-        value = builder.pure(source)
+        value = builder.int8_form(source)
         if value is not None and value.quantization is not None:
             reading = reader(value, linear.weights)
             weights = quantized_weights(linear, reading.weights, value.quantization.scale)
@@ -151,7 +153,7 @@ def emit_linear(
 def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float) -> bool:
     """Whether rounding the bias to accumulator units moves every result by at most half an output step.
 
-    It moves results by more if a quantiser gave an always-zero input a large scale.
+    It does not if a quantiser gave an input that is always zero a large scale.
     """
     units = weights.scale * input_scale
     moved = np.abs(linear.biases() - quantized_bias(linear, units) * units)
@@ -178,7 +180,7 @@ def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, 
 
 
 def _pixels(builder: Builder, reading: ConvRead) -> str | None:
-    """The tensor whose pixels an output pixel reads, one and the whole of it each; None for other windows."""
+    """The tensor in a shape of which each output pixel reads exactly one pixel; None for other windows."""
     conv, shape = reading.op.windowing, builder.shape_of(reading.tensor)
     if conv.is_pointwise and conv.stride == (1, 1):
         return reading.tensor
@@ -188,12 +190,12 @@ def _pixels(builder: Builder, reading: ConvRead) -> str | None:
 
 
 def covered_nodes(node: Node, linear: Linear, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:
-    """The nodes that a linear operator replaces."""
+    """The nodes that a linear operator replaces, with those folded into it and those after it."""
     return (node, *linear.nodes, *fused_nodes(node, ending, quantized=quantized)[1:])
 
 
 def _float_weights(linear: Linear, weights: Constant) -> dict[str, ConstantArray]:
-    """The weights of a convolution of floats: int8 with their scale if the file has them so, else float32."""
+    """The weights of a float convolution: int8 with scales if the file has these, else float32."""
     stored = stored_weights(linear, weights)
     if stored is not None and stored.integers.dtype == np.int8:
         return {"weights": stored.integers, "weight_scale": stored.scale.astype(np.float32)}
@@ -215,24 +217,28 @@ def _int8_constants(
         "weight_scale": weights.scale.astype(np.float32),
     }
     rounding = np.abs(linear.biases() / units - bias)
-    if np.any(rounding * units > _TELLING_ROUNDING * output_scale):
+    if np.any(rounding * units > _MIN_STATED_ROUNDING * output_scale):
         constants["bias_rounding"] = rounding.astype(np.float32)
     return constants
 
 
 def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> QuantizedWeights | None:
-    """The weights of 8 bits with the factors in their scales; None if they are not quantised this way. A
-    channel whose factor is 0 has a scale that suits its bias.
+    """The weights of 8 bits with the factors in their scales; None for other weights.
+
+    A channel whose factor is 0 gets a scale in whose units its bias fits.
     """
     stored = stored_weights(linear, weights)
     if stored is None:
         return None
-    smallest = np.maximum(np.abs(linear.biases()), 1e-6) / (input_scale * _SILENT_BIAS)
+    smallest = np.maximum(np.abs(linear.biases()), 1e-6) / (input_scale * _ZERO_FACTOR_BIAS)
     return replace(stored, scale=np.where(stored.scale == 0, smallest, stored.scale))
 
 
 def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None:
-    """Weights of 8 bits as the file has them, with the factors in their scales: 0 for a factor of 0."""
+    """Weights of 8 bits of the file, with the factors in their scales; None for other weights.
+
+    The scale of a channel whose factor is 0 is 0.
+    """
     stored = weights.quantized
     if stored is None or stored.bits != 8:
         return None
@@ -242,8 +248,8 @@ def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None
     integers = stored.integers - stored.zero_point
     along = (-1,) + (1,) * (integers.ndim - 1)
     factor = rows[:, 0].astype(np.float64) * linear.factor
-    negative, silent = factor < 0, factor == 0
-    signed = np.where(silent.reshape(along), 0, np.where(negative.reshape(along), -integers, integers))
+    negative, zero = factor < 0, factor == 0
+    signed = np.where(zero.reshape(along), 0, np.where(negative.reshape(along), -integers, integers))
     return QuantizedWeights(_narrowest(signed), np.abs(factor))
 
 
@@ -257,16 +263,16 @@ def _narrowest(integers: NDArray[Any]) -> NDArray[np.int8] | NDArray[np.int16]:
 def fitted(
     weights: QuantizedWeights, bias: _Doubles, input_scale: float, output_scale: float
 ) -> QuantizedWeights:
-    """Coarsen the weights of channels whose bias does not fit 32 bits.
+    """Give the weights larger steps in channels whose bias does not fit 32 bits.
 
     Quantisers give channels of (almost) zero weights scales so small that the bias saturates. There the bias
-    determines the result, and weights rounded to larger steps move it by less than half an output step.
-    Raises Unsupported if they would move it by more.
+    determines the result, and the rounding of the weights moves the result by less than half an output step.
+    Raises Unsupported if it would move the result by more.
     """
     flat = weights.integers.reshape(len(bias), -1).astype(np.float64)
     units = np.abs(bias) / (input_scale * weights.scale)
-    crowded = units + 255 * np.abs(flat).sum(axis=1) > _FULL_ACCUMULATOR
-    growth = np.where(crowded, np.maximum(units / _CROWDED_BIAS, 1.0), 1.0)
+    overflows = units + 255 * np.abs(flat).sum(axis=1) > _MAX_ACCUMULATOR
+    growth = np.where(overflows, np.maximum(units / _MAX_COARSE_BIAS, 1.0), 1.0)
     scale = weights.scale * growth
     ideal = flat / growth[:, np.newaxis]
     coarse = np.rint(ideal)
@@ -277,17 +283,17 @@ def fitted(
 
 
 def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
-    """The bias in units of `scale`, input scale * weight scale. Integers of that scale are unchanged.
+    """The bias in units of `scale`, input scale * weight scale. Integers of the file with that scale stay.
 
     Raises Unsupported if a value does not fit an int32.
     """
     stored = None if linear.bias is None else linear.bias.quantized
-    plain = bool(np.all(linear.factor == 1) and np.all(linear.offset == 0))
+    nothing_folded = bool(np.all(linear.factor == 1) and np.all(linear.offset == 0))
     units = np.rint(linear.biases() / scale)
-    if plain and stored is not None:
-        alike = np.isclose(stored.scale.reshape(-1), scale, rtol=1e-5, atol=0.0)
+    if nothing_folded and stored is not None:
+        same_scale = np.isclose(stored.scale.reshape(-1), scale, rtol=1e-5, atol=0.0)
         bias = (stored.integers.astype(np.float64) - stored.zero_point).reshape(-1)
-        units = np.where(alike, bias, units)
+        units = np.where(same_scale, bias, units)
     if not np.all(np.isfinite(units)) or np.abs(units).max(initial=0.0) > np.iinfo(np.int32).max:
         raise Unsupported("the bias does not fit 32 bits in units of input scale * weight scale")
     return np.asarray(units, np.int32)
@@ -296,9 +302,9 @@ def quantized_bias(linear: Linear, scale: _Doubles) -> NDArray[np.int32]:
 def fold_affine(
     builder: Builder, name: str, shape: tuple[int, ...], axis: int, linear: Linear
 ) -> tuple[Linear, str]:
-    """Fold additions and multiplications by channel constants, and BatchNormalization.
+    """Fold the nodes after `linear` that add, multiply or normalise by constants for each channel.
 
-    Returns the linear operator and the name of its value.
+    Returns the linear operator, and the name of the last folded node's value.
     """
     while True:
         reader = sole_reader(builder, name)
@@ -347,7 +353,7 @@ def _affine(
 
 
 def channel_vector(constant: Constant, shape: tuple[int, ...], axis: int) -> _Doubles | None:
-    """A constant operand as one value per channel; None if it varies along other axes or adds some."""
+    """A constant operand as one value per channel; None if it varies along, or adds, other axes."""
     if constant.value.ndim > len(shape) or constant.value.dtype.kind != "f":
         return None
     sizes = (1,) * (len(shape) - constant.value.ndim) + constant.shape

@@ -1,4 +1,4 @@
-"""Two operands in the layout of their result."""
+"""Operands of a function of two values, brought into the layout of the result."""
 
 from __future__ import annotations
 
@@ -29,8 +29,10 @@ Operands = tuple[OnnxValue | Constant, OnnxValue | Constant]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Aligned:
-    """Two operands in the layout of their result, whose positions are `index`. One may be a constant: its
-    place, and its elements without the dimensions along which it repeats.
+    """Two operands in the layout of their result: its stored shape, and the positions of its elements.
+
+    `inputs` are the tensors. One operand may be a constant: `place` is its number among the operands.
+    `constant` has size 1 along dimensions on which the constant does not depend.
     """
 
     inputs: tuple[str, ...]
@@ -59,7 +61,7 @@ def aligned(
     nodes: Sequence[Node] = (),
     elements: Callable[[Constant], ConstantArray] = lambda constant: constant.value.astype(np.int32),
 ) -> Aligned:
-    """Bring both operands into one layout, that of the larger one. `elements`: how a constant is stored."""
+    """Bring both operands into the layout of the larger one; `elements` converts a constant's elements."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
     stored, index = _common_layout(builder, operands, shape)
     inputs: list[str] = []
@@ -75,8 +77,9 @@ def aligned(
 
 
 def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
-    """The layout of the largest activation, viewed if possible so that others repeat along whole
-    dimensions.
+    """The stored shape and positions of the largest activation, or the default if none has the result's size.
+
+    A view of the stored shape is preferred under which the other operand repeats along whole dimensions.
     """
     for operand in operands:
         if isinstance(operand, OnnxValue) and operand.index.size == prod(shape):
@@ -84,15 +87,16 @@ def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...])
             views = [view for axis in range(index.ndim) for view in axis_shapes(index, axis)]
             views += _merged(operands, shape)
             for stored in (own, *views):
-                if all(_repeats(other, shape, index, stored) for other in operands):
+                if all(_needs_no_copy(other, shape, index, stored) for other in operands):
                     return stored, index
             return own, index
     return default_layout(shape)
 
 
 def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
-    """The shape of the result with axes merged along which the same operands repeat; empty unless three
-    remain.
+    """The shape of the result with neighbouring axes merged if the same operands repeat along both.
+
+    Empty unless three axes remain.
     """
     padded = [(1,) * (len(shape) - len(operand.shape)) + operand.shape for operand in operands]
     sizes: list[int] = []
@@ -109,8 +113,10 @@ def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
     return [natural_shape(tuple(sizes))] if len(sizes) == 3 else []
 
 
-def _repeats(operand: OnnxValue | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape) -> bool:
-    """Whether an operand has as many positions in a layout as elements."""
+def _needs_no_copy(
+    operand: OnnxValue | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape
+) -> bool:
+    """Whether a layout has each element of an operand once: it repeats along whole dimensions only."""
     places = positions(operand.shape) if isinstance(operand, Constant) else operand.index
     return _broadcast_positions(places, shape, index, stored).size == places.size
 
@@ -118,6 +124,6 @@ def _repeats(operand: OnnxValue | Constant, shape: tuple[int, ...], index: Index
 def _broadcast_positions(
     places: IndexArray, shape: tuple[int, ...], index: IndexArray, stored: Shape
 ) -> IndexArray:
-    """The positions of an operand in the layout of a result, once along dimensions that it repeats along."""
+    """The positions of an operand in the layout of a result, with size 1 along dimensions of equal ones."""
     wanted = scattered(index, stored, np.broadcast_to(places, shape))
     return compressed(np.asarray(wanted, np.int32))

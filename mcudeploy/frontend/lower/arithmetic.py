@@ -1,4 +1,4 @@
-"""Functions of integers: int8, uint8 and int32 values without a quantisation."""
+"""Functions of integers: int8, uint8, int32 and int64 values without a quantisation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from numpy.typing import NDArray
 
 from mcudeploy.frontend.lower.alignment import Operands, aligned
 from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
-from mcudeploy.frontend.lower.elementwise import OF_INTEGERS, binary, real_binary, real_unary, unary, where
+from mcudeploy.frontend.lower.elementwise import (
+    WITH_INT8_KERNELS,
+    binary,
+    masked_constant,
+    real_binary,
+    real_unary,
+    unary,
+    where,
+)
 from mcudeploy.frontend.lower.graph_outputs import truth
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -21,7 +29,7 @@ from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ops.requantize import STORED, dequantize_table
 from mcudeploy.ops.scalar.integer import IntegerBinary, IntegerFunction
 
-_HELD = ("int8", "uint8", "int32", "int64")
+_INTEGER_TYPES = ("int8", "uint8", "int32", "int64")
 _FUNCTIONS: dict[str, IntegerFunction] = {
     "Add": "add",
     "BitwiseAnd": "and",
@@ -40,11 +48,11 @@ _FUNCTIONS: dict[str, IntegerFunction] = {
 }
 _COMPARISONS = frozenset({"equal", "less", "less_equal"})
 BITWISE = frozenset({"BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"})
-"""Operators on integers only."""
+"""Operators that floats do not have."""
 
 
 def any_binary(builder: Builder, node: Node) -> None:
-    """Lower a function of two values: integers here, others by `binary`."""
+    """Lower a function of two values, on integers or floats."""
     if not _of_integers(builder, node.inputs):
         binary(builder, node)
         return
@@ -64,8 +72,8 @@ def any_unary(builder: Builder, node: Node) -> None:
     if not _of_integers(builder, node.inputs[:1]):
         unary(builder, node)
         return
-    steps = _STEPS.get(node.op)
-    if steps is None:
+    steps_of = _STEPS.get(node.op)
+    if steps_of is None:
         raise Unsupported("it is not supported of integers: put a Cast to float32 before it")
     kind = _kind(builder, node, 0)
     value = builder.integers(node.inputs[0])
@@ -73,7 +81,8 @@ def any_unary(builder: Builder, node: Node) -> None:
         table = np.negative(STORED).astype(np.int8)
         builder.define(node.output, replace(value, table=table, quantization=None))
         return
-    for step in () if node.op == "Abs" and kind == "uint8" else steps(builder, node):
+    is_unchanged = node.op == "Abs" and kind == "uint8"
+    for step in () if is_unchanged else steps_of(builder, node):
         value = step(builder, node, value, kind)
     builder.define(node.output, value)
 
@@ -107,17 +116,17 @@ def _of_integers(builder: Builder, names: tuple[str, ...]) -> bool:
 
 def _kind(builder: Builder, node: Node, place: int) -> str:
     kind = builder.model.dtype_of(node.inputs[place])
-    if kind not in _HELD:
-        raise Unsupported(f"{kind} is not supported; {', '.join(_HELD)} are")
+    if kind not in _INTEGER_TYPES:
+        raise Unsupported(f"{kind} is not supported; {', '.join(_INTEGER_TYPES)} are")
     return kind
 
 
 def _operand(builder: Builder, name: str) -> OnnxValue | Constant:
     constant = builder.constants.get(name)
-    return builder.integers(name) if constant is None else _whole(constant.value)
+    return builder.integers(name) if constant is None else _as_int32(constant.value)
 
 
-def _whole(array: NDArray[np.generic]) -> Constant:
+def _as_int32(array: NDArray[np.generic]) -> Constant:
     """Convert a constant to int32. Raises Unsupported if a value changes."""
     narrow = array.astype(np.int32)
     if not np.array_equal(narrow, array):
@@ -127,35 +136,33 @@ def _whole(array: NDArray[np.generic]) -> Constant:
 
 def _mask(builder: Builder, name: str) -> OnnxValue | Constant:
     constant = builder.constants.get(name)
-    return truth(builder, name) if constant is None else _whole(constant.value != 0)
+    return truth(builder, name) if constant is None else _as_int32(constant.value != 0)
 
 
 def _masked(
     builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str
 ) -> OnnxValue | Constant:
-    mask, other = operands
-    if isinstance(mask, Constant) and isinstance(other, Constant):
-        wanted = mask.value.astype(np.bool_) == (function == "keep")
-        return Constant(np.where(wanted, other.value, 0).astype(np.int32))
-    return _emit(builder, node, function, operands, kind)
+    masked = masked_constant(operands, function == "keep", np.int32)
+    return _emit(builder, node, function, operands, kind) if masked is None else masked
 
 
 Step = Callable[[Builder, Node, OnnxValue, str], OnnxValue]
+"""Function that emits one operator for a node, on the value so far of the given element type."""
 
 
-def _with(function: IntegerFunction, *, of: str = "", number: int = 0, first: bool = False) -> Step:
-    """One function of the value and a number, or the node's input of that name; `first`: the number is."""
+def _with(function: IntegerFunction, *, of: str = "", number: int = 0, number_first: bool = False) -> Step:
+    """A step: `function` of the value and of `number`, or of the node's input `of`."""
 
     def step(builder: Builder, node: Node, value: OnnxValue, kind: str) -> OnnxValue:
         other = _operand(builder, of) if of else Constant(np.array(number, np.int32))
-        operands: Operands = (other, value) if first else (value, other)
+        operands: Operands = (other, value) if number_first else (value, other)
         return _emit(builder, node, function, operands, kind)
 
     return step
 
 
 def _absolute(builder: Builder, node: Node, value: OnnxValue, kind: str) -> OnnxValue:
-    negative = _with("sub", first=True)(builder, node, value, kind)
+    negative = _with("sub", number_first=True)(builder, node, value, kind)
     return _emit(builder, node, "max", (value, negative), kind)
 
 
@@ -168,7 +175,7 @@ _STEPS: dict[str, Callable[[Builder, Node], tuple[Step, ...]]] = {
     "Abs": lambda builder, node: (_absolute,),
     "BitwiseNot": lambda builder, node: (_with("xor", number=-1),),
     "Clip": _clip,
-    "Neg": lambda builder, node: (_with("sub", first=True),),
+    "Neg": lambda builder, node: (_with("sub", number_first=True),),
     "Relu": lambda builder, node: (_with("max"),),
     "Sign": lambda builder, node: (_with("min", number=1), _with("max", number=-1)),
 }
@@ -181,33 +188,30 @@ INTEGER_OPERATORS = tuple(sorted({*_FUNCTIONS, *_STEPS, "BitShift", "Where"}))
 def _emit(
     builder: Builder, node: Node, function: IntegerFunction, operands: Operands, kind: str
 ) -> OnnxValue:
-    """Emit the operator; `kind` is the element type of the operands other than masks, and of non-boolean
-    results.
-    """
-    own = UNSIGNED_OFFSET if kind == "uint8" else 0
-    masks = function in ("keep", "drop")
+    """Emit the operator; `kind` is the element type of all operands but masks, and of non-boolean results."""
+    offset = UNSIGNED_OFFSET if kind == "uint8" else 0
+    first_is_mask = function in ("keep", "drop")
     first, second = (
-        0 if (masks and at == 0) or isinstance(operand, Constant) else own
+        0 if (first_is_mask and at == 0) or isinstance(operand, Constant) else offset
         for at, operand in enumerate(operands)
     )
     both = aligned(builder, operands, (node,))
-    truths = function in _COMPARISONS
-    dtype = DType.INT8 if truths else STORED_TYPES[kind]
-    meaning = TRUTH if truths else Quantization(1.0, 0) if dtype is DType.INT8 else None
-    op = IntegerBinary(function, both.place, both.constant_shape, (first, second, 0 if truths else own))
+    compares = function in _COMPARISONS
+    dtype = DType.INT8 if compares else STORED_TYPES[kind]
+    quantization = TRUTH if compares else Quantization(1.0, 0) if dtype is DType.INT8 else None
+    op = IntegerBinary(function, both.place, both.constant_shape, (first, second, 0 if compares else offset))
     tensor = builder.emit(
-        op, both.inputs, both.shape, dtype, meaning, constants=both.constants, nodes=(node,)
+        op, both.inputs, both.shape, dtype, quantization, constants=both.constants, nodes=(node,)
     )
-    if truths:
-        return OnnxValue(tensor, both.index, True, dequantize_table(TRUTH), TRUTH)
-    return OnnxValue(tensor, both.index, real=False, quantization=meaning)
+    table = dequantize_table(TRUTH) if compares else None
+    return OnnxValue(tensor, both.index, real=compares, table=table, quantization=quantization)
 
 
 _ON_NUMBERS = "table with a constant number, else float"
 LOWERINGS: dict[str, OperatorLowering] = {
     **dict.fromkeys(FUNCTIONS, OperatorLowering(any_unary, "table", real=real_unary)),
     **dict.fromkeys(OPERATIONS, OperatorLowering(any_binary, _ON_NUMBERS, real=real_binary)),
-    **dict.fromkeys(OF_INTEGERS, OperatorLowering(any_binary, "kernel", real=real_binary)),
+    **dict.fromkeys(WITH_INT8_KERNELS, OperatorLowering(any_binary, "kernel", real=real_binary)),
     **dict.fromkeys(BITWISE - {"BitwiseNot"}, OperatorLowering(any_binary, "", only="of integers")),
     "BitwiseNot": OperatorLowering(any_unary, "", only="of integers"),
     "Mod": OperatorLowering(any_binary, _ON_NUMBERS, only="of floats with fmod=1", real=real_binary),

@@ -40,7 +40,7 @@ class OperatorLowering:
     """How an ONNX operator is lowered, and the row of docs/operators.md about it.
 
     `on_int8`: how an operator between DequantizeLinear and QuantizeLinear is computed; `only`: its
-    restrictions. `real`: for operators whose result may first be a table over an int8 tensor.
+    restrictions. `real`: the lowering to floats, for operators whose result may be a table on an int8 tensor.
     """
 
     lowering: Lowering
@@ -60,8 +60,9 @@ _BORDER_DTYPES = {
 class Builder:
     """State of the lowering; `tensors`, `operators` and `references` become the Graph.
 
-    `float_causes`: by label, why nodes that the file quantises are computed in float32. `widened`: the
-    elements of weights in blocks that become float32.
+    `done`: outputs of nodes that earlier operators cover. `contents`: by ONNX value, the tensor that is the
+    new content of a state. `float_causes`: by node label, why a node that the file quantises is computed in
+    float32. `widened`: the number of elements of weights in blocks that become float32.
     """
 
     def __init__(self, model: OnnxModel, real_lowerings: Mapping[str, RealLowering]) -> None:
@@ -107,6 +108,10 @@ class Builder:
         constant = self.constants.get(name)
         return constant if constant is not None else self.value(name)
 
+    def is_read(self, name: str) -> bool:
+        """Whether a node reads an ONNX value, or it is a graph output."""
+        return name in self.consumers or name in self.outputs
+
     def shape_of(self, tensor: str) -> Shape:
         """The stored shape of a tensor."""
         return self.tensors[tensor].shape
@@ -118,7 +123,7 @@ class Builder:
     # -- values ---------------------------------------------------------------------------------
 
     def define(self, name: str, value: OnnxValue) -> None:
-        """Define an ONNX value. A value that equals a whole tensor becomes its reference."""
+        """Define an ONNX value. If a whole tensor stores it, it is the reference of the tensor."""
         self.values[name] = value
         info = self.model.infos.get(name)
         entry = self.model.entries.get(name)
@@ -134,7 +139,7 @@ class Builder:
             self.references[value.tensor] = io if entry is None else self._in_batch(io, entry)
 
     def _in_batch(self, io: GraphIO, entry: BatchEntry) -> GraphIO:
-        """The input or output of one entry, as a part of the file's value."""
+        """The input or output of one entry of a batch, as a part of the file's value."""
         order = np.full((entry.batch, io.order.size), -1, np.int32)
         order[entry.number] = io.order
         shape = (entry.batch, *io.shape[1:])
@@ -144,9 +149,11 @@ class Builder:
     def io(self, name: str, value: OnnxValue, dtype: str) -> GraphIO:
         """Describe the relation of the value's tensor to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
-        stated = self.model.file_types.get(name, dtype)
+        file_dtype = self.model.file_types.get(name, dtype)
         near = name in self.model.near and self.tensors[value.tensor].dtype is DType.INT16
-        return GraphIO(value.tensor, name, value.shape, stated, order, self.model.declared.get(name), near)
+        return GraphIO(
+            value.tensor, name, value.shape, file_dtype, order, self.model.declared.get(name), near
+        )
 
     def dequantized(self, node: Node) -> OnnxValue:
         """Lower DequantizeLinear of an activation: the stored values seen through a table."""
@@ -159,8 +166,8 @@ class Builder:
             return replace(source, real=True, table=dequantize_table(quantization), quantization=quantization)
         return replace(source, real=True, table=dequantize(source.table, quantization), quantization=None)
 
-    def pure(self, name: str) -> OnnxValue | None:
-        """A float value that is exactly a dequantised int8 tensor; None if it is anything else."""
+    def int8_form(self, name: str) -> OnnxValue | None:
+        """The dequantised int8 tensor that a float value is; None for other values."""
         value = self.value(name)
         if not value.real or value.table is None:
             return None
@@ -183,26 +190,27 @@ class Builder:
             return value
         quantization = value.quantization or Quantization(1.0, 0)
         tensor = self.looked_up(value.tensor, value.table.astype(np.int8), quantization, self.nodes_of(name))
-        settled = OnnxValue(tensor, value.index, real=False, quantization=quantization)
-        self.define(name, settled)
-        return settled
+        stored = OnnxValue(tensor, value.index, real=False, quantization=quantization)
+        self.define(name, stored)
+        return stored
 
-    def settled(self, name: str) -> OnnxValue:
-        """Store a value as a separate tensor, floats as float32: no table is pending."""
+    def as_tensor(self, name: str) -> OnnxValue:
+        """Store a value as a tensor without a pending table, floats as float32."""
         return self.real(name) if self.value(name).real else self.integers(name)
 
     def requantized(self, name: str, quantization: Quantization) -> OnnxValue:
-        """Convert a float value seen through a table to an int8 tensor of this quantisation, rounded once."""
+        """Convert a float value that is a table on an int8 tensor to this quantisation, rounded once."""
         value = self.value(name)
         if value.table is None or not value.real:
             raise Unsupported("a value on an int8 tensor is needed here")
-        pure = self.pure(name)
-        if pure is not None and pure.quantization == quantization:
-            return pure
+        int8_form = self.int8_form(name)
+        if int8_form is not None and int8_form.quantization == quantization:
+            return int8_form
         value = self.value(name)
         table = quantize(np.asarray(value.table, np.float32), quantization)
         tensor = self.looked_up(value.tensor, table, quantization, self.nodes_of(name))
-        return OnnxValue(tensor, value.index, True, dequantize_table(quantization), quantization)
+        floats = dequantize_table(quantization)
+        return OnnxValue(tensor, value.index, real=True, table=floats, quantization=quantization)
 
     def real(self, name: str) -> OnnxValue:
         """Store a float value as a float32 tensor; a pending table is computed in float."""
@@ -216,24 +224,24 @@ class Builder:
         return self._reals[name]
 
     def converted(self, name: str) -> OnnxValue:
-        """Store a float value as `real` does, but an int8 tensor as a separate float32 tensor."""
-        pure = self.pure(name) if self.value(name).table is not None else None
-        return self.real(name) if pure is None else self._dequantized(name, pure)
+        """Store a float value as `real` does, but do not share the float32 copy of an int8 tensor."""
+        int8_form = self.int8_form(name) if self.value(name).table is not None else None
+        return self.real(name) if int8_form is None else self._dequantized(name, int8_form)
 
-    def _dequantized(self, name: str, pure: OnnxValue) -> OnnxValue:
-        shape = self.shape_of(pure.tensor)
+    def _dequantized(self, name: str, int8_form: OnnxValue) -> OnnxValue:
+        shape = self.shape_of(int8_form.tensor)
         nodes = self.nodes_of(name)
-        tensor = self.emit(Dequantize(), (pure.tensor,), shape, DType.FLOAT32, nodes=nodes)
-        return OnnxValue(tensor, pure.index, real=True)
+        tensor = self.emit(Dequantize(), (int8_form.tensor,), shape, DType.FLOAT32, nodes=nodes)
+        return OnnxValue(tensor, int8_form.index, real=True)
 
     def _computed(self, name: str) -> OnnxValue:
-        pure = self.pure(name)
-        if pure is not None:
-            key = ("dequantize", pure.tensor)
+        int8_form = self.int8_form(name)
+        if int8_form is not None:
+            key = ("dequantize", int8_form.tensor)
             tensor = self._shared.get(key)
             if tensor is None:
-                tensor = self._shared[key] = self._dequantized(name, pure).tensor
-            return OnnxValue(tensor, pure.index, real=True)
+                tensor = self._shared[key] = self._dequantized(name, int8_form).tensor
+            return OnnxValue(tensor, int8_form.index, real=True)
         node = self.producers.get(name)
         lowering = None if node is None else self._real_lowerings.get(node.op)
         if node is None or lowering is None:
@@ -241,7 +249,7 @@ class Builder:
         return lowering(self, node)
 
     def nodes_of(self, name: str) -> tuple[Node, ...]:
-        """The node that computes an ONNX value, or None."""
+        """The node that computes an ONNX value, if there is one."""
         node = self.producers.get(name)
         return () if node is None else (node,)
 
@@ -250,7 +258,7 @@ class Builder:
     def tensor(
         self, name: str, shape: Shape, dtype: DType, quantization: Quantization | None = None
     ) -> Tensor:
-        """Add a tensor. Raises Unsupported for sizes beyond any microcontroller."""
+        """Add a tensor. Raises Unsupported for sizes beyond the limits of mcudeploy."""
         require_bounded(shape, "a result")
         self._elements += prod(shape)
         if self._elements > MAX_MADE_ELEMENTS:
@@ -263,7 +271,7 @@ class Builder:
         return tensor
 
     def input_name(self, wish: str) -> str:
-        """A tensor name for a graph input."""
+        """A unique tensor name for a graph input, like `wish` if possible."""
         return self._names.like(wish, "input")
 
     def emit(
@@ -287,9 +295,9 @@ class Builder:
                 continue
             if np.any(np.isnan(array)):
                 raise Unsupported(
-                    f"its {label} hold NaN: whatever it meets is lost; export the model without"
+                    f"its {label} hold NaN, which spreads to the results; export the model without NaN"
                 )
-            # A mask holds infinities; sums of products would differ.
+            # A mask that is added may hold infinities; sums of products with infinities differ from ONNX's.
             if not isinstance(op, Binary) and label not in op.compared:
                 raise Unsupported(f"its {label} hold infinities: only operands of two-input operators may")
         types = {dtype, *(self.tensors[name].dtype for name in inputs)}
@@ -341,10 +349,9 @@ class Builder:
         return self._shared[key]
 
     def arranged(self, tensor: str, wanted: IndexArray, nodes: Sequence[Node] = ()) -> str:
-        """Return a tensor of shape wanted.shape whose elements are `tensor` at those positions.
+        """Return a tensor of shape `wanted.shape` with the elements of `tensor` at the positions `wanted`.
 
-        The result is the tensor itself, a view, pixels out of its channels, a transposition, or else a
-        table-driven selection.
+        The result is the tensor itself, a view, a DepthToSpace, a Transpose, or else a selection by a table.
         """
         shape = (wanted.shape[0], wanted.shape[1], wanted.shape[2])
         source = self.tensors[tensor]

@@ -1,4 +1,4 @@
-"""Functions of one value, and Add, Sub, Mul, Div. Functions of one int8 value become tables."""
+"""Functions of one or two floats or quantised integers. Functions of one int8 value become tables."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from mcudeploy.frontend.lower.follow import Ending, finish, follow, fused_nodes
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.scalar_functions import OPERATIONS, power, unary_of
-from mcudeploy.frontend.onnx.values import (
-    OnnxValue,
-)
+from mcudeploy.frontend.onnx.values import OnnxValue
 from mcudeploy.ir.graph import UNSIGNED_OFFSET, DType, Quantization
 from mcudeploy.ir.opdef import ConstantArray
 from mcudeploy.ops.scalar.elementwise import Binary, sum_error
@@ -30,7 +28,7 @@ _MOST_SUM_ERROR = 2.0**-8
 
 
 def unary(builder: Builder, node: Node) -> None:
-    """Lower a function: an int8 tensor's table absorbs it; on a float tensor it is an operator."""
+    """Lower a function of one value: on an int8 tensor to a table, on a float tensor to an operator."""
     op = unary_of(builder.constants, node)
     value = builder.value(node.inputs[0])
     if not value.real:
@@ -66,12 +64,12 @@ def _real_unary(
     return OnnxValue(tensor, value.index, real=True)
 
 
-OF_INTEGERS = frozenset({"Add", "Sub", "Mul", "Div"})
+WITH_INT8_KERNELS = frozenset({"Add", "Sub", "Mul", "Div"})
 """Operators with kernels for int8 operands; others are computed in float."""
 
 
 def binary(builder: Builder, node: Node) -> None:
-    """Lower to a table if both operands depend on one int8 value, to int8 if that rounds well, else float."""
+    """Lower a function of two values: to a table if both depend on one int8 value, to int8, or to float."""
     if node.op == "Mod" and not node.integer("fmod", 0):
         raise Unsupported("of floats it needs fmod=1")
     operands = builder.operand(node.inputs[0]), builder.operand(node.inputs[1])
@@ -80,7 +78,7 @@ def binary(builder: Builder, node: Node) -> None:
         builder.define(node.output, table)
         return
     ending = follow(builder, node.output)
-    if ending.quantization is not None and node.op in OF_INTEGERS:
+    if ending.quantization is not None and node.op in WITH_INT8_KERNELS:
         quantized = _quantized_operands(builder, node)
         if quantized is not None and _rounds_well(node, quantized, ending.quantization):
             result = _emit(builder, node, quantized, ending, ending.quantization)
@@ -99,7 +97,7 @@ def _stored_extreme(builder: Builder, node: Node, ending: Ending) -> OnnxValue |
     if node.op not in ("Max", "Min") or ending.quantization is None or ending.clips:
         return None
     operands = _quantized_operands(builder, node)
-    if operands is None or any(_meaning(it) != ending.quantization for it in operands):
+    if operands is None or any(_quantization_of(it) != ending.quantization for it in operands):
         return None
     both = aligned(builder, operands, elements=lambda it: _integers(it).astype(np.int32))
     op = IntegerBinary("max" if node.op == "Max" else "min", both.place, both.constant_shape)
@@ -120,17 +118,17 @@ def _emitted(
     return OnnxValue(tensor, both.index, real=True)
 
 
-def _meaning(operand: OnnxValue | Constant) -> Quantization | None:
+def _quantization_of(operand: OnnxValue | Constant) -> Quantization | None:
     return constant_quantization(operand) if isinstance(operand, Constant) else operand.quantization
 
 
 def where(builder: Builder, node: Node) -> None:
     """Lower Where as the sum of the two masked operands, in float."""
-    chosen, *others = (
+    mask, first, second = (
         builder.constants[name] if name in builder.constants else builder.real(name) for name in node.inputs
     )
-    masked = _masked(builder, node, "keep", (chosen, others[0]))
-    rest = _masked(builder, node, "drop", (chosen, others[1]))
+    masked = _masked(builder, node, "keep", (mask, first))
+    rest = _masked(builder, node, "drop", (mask, second))
     if isinstance(masked, Constant) and isinstance(rest, Constant):
         raise Unsupported("all its operands are constant, and it is not folded")
     shape = np.broadcast_shapes(masked.shape, rest.shape)
@@ -146,11 +144,18 @@ def where(builder: Builder, node: Node) -> None:
 
 
 def _masked(builder: Builder, node: Node, function: str, operands: Operands) -> OnnxValue | Constant:
+    masked = masked_constant(operands, function == "keep", np.float32)
+    return _emit(builder, node, operands, function=function) if masked is None else masked
+
+
+def masked_constant(
+    operands: Operands, keep: bool, dtype: type[np.float32] | type[np.int32]
+) -> Constant | None:
+    """The second operand where the first, a mask, equals `keep`, else 0; None unless both are constant."""
     mask, other = operands
-    if isinstance(mask, Constant) and isinstance(other, Constant):
-        wanted = mask.value.astype(np.bool_) == (function == "keep")
-        return Constant(np.where(wanted, other.value, 0).astype(np.float32))
-    return _emit(builder, node, operands, function=function)
+    if not isinstance(mask, Constant) or not isinstance(other, Constant):
+        return None
+    return Constant(np.where(mask.value.astype(np.bool_) == keep, other.value, 0).astype(dtype))
 
 
 def _is_number(operand: OnnxValue | Constant, other: OnnxValue) -> TypeGuard[Constant]:
@@ -160,10 +165,10 @@ def _is_number(operand: OnnxValue | Constant, other: OnnxValue) -> TypeGuard[Con
 
 
 def _rounds_well(node: Node, operands: Operands, output: Quantization) -> bool:
-    """Whether an int8 sum is exact except for ties; a too coarse operand scale prevents that."""
+    """Whether an int8 sum rounds as the exact sum does, except for ties. Large operand scales prevent it."""
     if OPERATIONS[node.op].name not in ("add", "sub"):
         return True
-    a, b = (_meaning(operand) for operand in operands)
+    a, b = (_quantization_of(operand) for operand in operands)
     return a is None or b is None or sum_error(a, b, output) <= _MOST_SUM_ERROR
 
 
@@ -184,8 +189,8 @@ def _real_form(builder: Builder, node: Node, ending: Ending | None) -> OnnxValue
 def _table_form(node: Node, operands: Operands) -> OnnxValue | None:
     """The result as a table over one int8 tensor; None if it depends on more than one stored value."""
     shape = np.broadcast_shapes(operands[0].shape, operands[1].shape)
-    leading = next((item for item in operands if isinstance(item, OnnxValue)), None)
-    if leading is None or not leading.real or leading.table is None or prod(shape) != leading.index.size:
+    first = next((item for item in operands if isinstance(item, OnnxValue)), None)
+    if first is None or not first.real or first.table is None or prod(shape) != first.index.size:
         return None
     tables: list[NDArray[np.float32]] = []
     for operand in operands:
@@ -193,17 +198,18 @@ def _table_form(node: Node, operands: Operands) -> OnnxValue | None:
             if operand.value.size != 1:
                 return None
             tables.append(operand.value.astype(np.float32).reshape(1))
-        elif operand.table is not None and _lies_like(operand, leading):
+        elif operand.table is not None and _has_same_elements(operand, first):
             tables.append(np.asarray(operand.table, np.float32))
         else:
             return None
     with np.errstate(all="ignore"):
         table = OPERATIONS[node.op].compute(*tables)
-    index = leading.index.reshape(shape)
-    return OnnxValue(leading.tensor, index, True, np.asarray(table, np.float32), None)
+    return replace(
+        first, index=first.index.reshape(shape), table=np.asarray(table, np.float32), quantization=None
+    )
 
 
-def _lies_like(value: OnnxValue, other: OnnxValue) -> bool:
+def _has_same_elements(value: OnnxValue, other: OnnxValue) -> bool:
     """Whether both are float values of the same stored elements in the same order."""
     if value.tensor != other.tensor or not value.real or value.index.size != other.index.size:
         return False
@@ -227,7 +233,7 @@ def _quantized_operands(builder: Builder, node: Node) -> Operands | None:
                 return None
             operands.append(constant)
             continue
-        value = builder.pure(name)
+        value = builder.int8_form(name)
         if value is None:
             return None
         operands.append(value)
@@ -255,15 +261,15 @@ def _emit(
     *,
     function: str | None = None,
 ) -> OnnxValue:
-    """Emit the operator with its operands in one layout, that of the largest activation."""
+    """Emit the operator `function`, by default the node's, with operands in the layout of the larger one."""
     quantized = quantization is not None
     both = aligned(builder, operands, elements=_integers if quantized else _floats)
-    meaning = None
+    of_constant = None
     if quantized and both.place is not None:
-        meaning = _meaning(operands[both.place])
+        of_constant = _quantization_of(operands[both.place])
     low, high = (-inf, inf) if ending is None else (ending.low, ending.high)
     kind = function or OPERATIONS[node.op].name
-    op = Binary(kind, both.place, both.constant_shape, meaning, low, high)
+    op = Binary(kind, both.place, both.constant_shape, of_constant, low, high)
     nodes = (node,) if ending is None else fused_nodes(node, ending, quantized=quantized)
     return _emitted(builder, op, both, quantization, nodes)
 

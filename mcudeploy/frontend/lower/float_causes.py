@@ -15,18 +15,18 @@ _INPUT = "the file does not quantise its input"
 _RESULT = "the file does not quantise its result"
 _NO_KERNEL = "the file quantises it; it has no integer kernel"
 _CONVERSIONS = ("Cast", "Dequantize")
-_PASSED = frozenset({*VIEWS, "Clip", "Relu"})
-"""Operators between a node and its quantisation."""
-_NAMED = 3
-"""Names that a note states."""
+_BEFORE_QUANTIZER = frozenset({*VIEWS, "Clip", "Relu"})
+"""Operators that may lie between a node and the QuantizeLinear of its result."""
+_MAX_NAMES = 3
+"""Number of operators that a note names."""
 
 
 def float_causes(
     builder: Builder, operators: Iterable[Operator], tensors: Mapping[str, Tensor]
 ) -> dict[str, str]:
-    """Return, by operator, why a quantised file has it computed in float32; nothing for other files."""
-    activations = any(it.quantization is not None for it in tensors.values())
-    if not activations and all(it.quantized is None for it in builder.constants.values()):
+    """Return, by operator, why it is computed in float32 though the file is quantised."""
+    quantized_tensors = any(it.quantization is not None for it in tensors.values())
+    if not quantized_tensors and all(it.quantized is None for it in builder.constants.values()):
         return {}
     nodes = {node.label: node for node in builder.model.nodes}
     return {
@@ -40,13 +40,13 @@ def float_causes(
 
 
 def cause_notes(causes: Mapping[str, str]) -> list[str]:
-    """Return a note for each cause of `causes`, by node label, with the first names."""
+    """Return a note for each cause, with the first nodes; `causes` has the cause by node label."""
     labels: dict[str, list[str]] = {}
     for label, cause in causes.items():
         labels.setdefault(cause, []).append(printable(label))
     return [
         f"{count_text(len(names), 'operator')} {agree(len(names), 'is', 'are')} computed in float32 "
-        f"({', '.join(names[:_NAMED])}{', ...' if len(names) > _NAMED else ''}): {cause}"
+        f"({', '.join(names[:_MAX_NAMES])}{', ...' if len(names) > _MAX_NAMES else ''}): {cause}"
         for cause, names in labels.items()
     ]
 
@@ -66,7 +66,7 @@ def _cause(builder: Builder, nodes: list[Node]) -> str:
 
 
 def _is_dequantised(builder: Builder, name: str) -> bool:
-    """Whether a value was integers, before views."""
+    """Whether a DequantizeLinear computes a value, perhaps with views after it."""
     node = builder.producers.get(name)
     while node is not None and node.op in VIEWS:
         node = builder.producers.get(node.inputs[0])
@@ -74,9 +74,10 @@ def _is_dequantised(builder: Builder, name: str) -> bool:
 
 
 def _is_quantised(builder: Builder, name: str) -> bool:
-    """Whether a value becomes integers, after views and clips."""
+    """Whether a QuantizeLinear reads a value, perhaps after views and clips."""
     readers = builder.consumers.get(name, [])
     return any(
-        reader.op == "QuantizeLinear" or (reader.op in _PASSED and _is_quantised(builder, reader.output))
+        reader.op == "QuantizeLinear"
+        or (reader.op in _BEFORE_QUANTIZER and _is_quantised(builder, reader.output))
         for reader in readers
     )

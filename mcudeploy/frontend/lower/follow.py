@@ -1,4 +1,4 @@
-"""Fusion of the following nodes into an operator."""
+"""Fusion of the nodes after an operator into it."""
 
 from __future__ import annotations
 
@@ -20,9 +20,11 @@ from mcudeploy.ops.host_io import is_channels_last
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Ending:
-    """Clips, views and slices after a result that nothing else reads, and their final quantisation.
+    """The clips, views and slices that follow an operator's result, each the only reader, and a quantisation.
 
-    `name` is the last float value; `quantizers` are its only readers if `quantization` is set.
+    `nodes` are these nodes, `name` is the float value of the last one, and `low` and `high` are the bounds of
+    all clips. If QuantizeLinear nodes of one `quantization` are the only readers of `name`, they are
+    `quantizers`.
     """
 
     name: str
@@ -73,7 +75,7 @@ def _is_slice(builder: Builder, node: Node) -> bool:
 
 
 def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantization | None]:
-    """All readers, if they are QuantizeLinear nodes of one quantisation; else none."""
+    """All readers and their quantisation, if they are QuantizeLinear nodes of one quantisation; else none."""
     if name in builder.outputs:
         return (), None
     readers = builder.consumers.get(name, [])
@@ -82,7 +84,10 @@ def _quantizers(builder: Builder, name: str) -> tuple[tuple[Node, ...], Quantiza
 
 
 def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -> Quantization | None:
-    """The quantisation to which all readers quantise the value; None if they differ or compute with it."""
+    """The quantisation to which all readers quantise the value; None if they differ or do anything else.
+
+    `readers`: the name under which a node reads the value, and the node.
+    """
     quantizations: set[Quantization] = set()
     for name, node in readers:
         if node.op != "QuantizeLinear" or node.domain or node.inputs[0] != name:
@@ -96,11 +101,11 @@ def common_quantization(builder: Builder, readers: Iterable[tuple[str, Node]]) -
 
 
 def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: bool) -> None:
-    """Define the values of the fused nodes, given the operator's own result, and mark the nodes as done.
+    """Define the values of the fused nodes, given the operator's result `value`, and mark the nodes as done.
 
-    The result is the int8 tensor if `quantized`, else the float tensor.
+    `quantized`: the result is an int8 tensor, so the quantizers are fused too.
     """
-    value = _in_blocks(builder, ending, value) or _moved(builder, ending, value)
+    value = _depth_to_space(builder, ending, value) or _moved(builder, ending, value)
     builder.done.update(node.output for node in ending.nodes)
     if not quantized:
         builder.define(ending.name, value)
@@ -110,11 +115,8 @@ def finish(builder: Builder, ending: Ending, value: OnnxValue, *, quantized: boo
         builder.done.add(node.output)
 
 
-def _in_blocks(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxValue | None:
-    """The image that the views and slices make of an image with blocks of pixels in its channels.
-
-    None for other values.
-    """
+def _depth_to_space(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxValue | None:
+    """The value after the views and slices if they are a DepthToSpace of an image; else None."""
     index = value.index
     if not is_channels_last(value.shape, index):
         return None
@@ -146,5 +148,5 @@ def _moved(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxValue:
 
 
 def fused_nodes(node: Node, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:
-    """The nodes that an operator replaces."""
+    """The nodes that an operator replaces: `node`, those of the ending, and the quantizers if `quantized`."""
     return (node, *ending.nodes, *(ending.quantizers if quantized else ()))

@@ -32,28 +32,28 @@ _CONSTANTS = ("float32", "int8", "uint8", "bool", "int32", "int64")
 
 
 def output_io(builder: Builder, info: Info, *, float_io: bool) -> GraphIO:
-    """Describe a model output, whose elements lie in the ONNX order or channels last.
+    """Describe a model output, whose stored elements have the ONNX order or are channels last.
 
     Outputs in another order are rearranged by additional operators. A constant output is copied from flash.
     Raises Unsupported if no output depends on the inputs.
     """
-    value, dtype = _held(builder, info, float_io=float_io)
+    value, dtype = _output_value(builder, info, float_io=float_io)
     if any(_owner(builder, value.tensor) in state.chain for state in builder.states):
         copy = _copied(builder, value.tensor, builder.nodes_of(info.name))
-        value = replace(value, tensor=copy)  # the memory of a state is not that of an output
+        value = replace(value, tensor=copy)  # an output must not share the memory of a state
     return builder.io(info.name, _in_plain_order(builder, info.name, value), dtype)
 
 
 def _owner(builder: Builder, tensor: str) -> str:
-    """The tensor whose memory a tensor uses, which is another one for a view."""
+    """The tensor whose memory a tensor uses: for a view its source, else the tensor itself."""
     views = {it.output: it.inputs[0] for it in builder.operators if it.op.is_view}
     while tensor in views:
         tensor = views[tensor]
     return tensor
 
 
-def with_a_step(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
-    """Return the outputs; copy the first one if all are views of inputs: a program has at least one step."""
+def copy_if_all_are_views(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
+    """Return the outputs. If all are views of inputs, the first is copied: a program needs a step."""
     producers = {operator.output: operator for operator in builder.operators}
 
     def computed(tensor: str) -> bool:
@@ -73,8 +73,8 @@ def _copied(builder: Builder, tensor: str, nodes: Sequence[Node]) -> str:
     return builder.emit(op, (tensor,), source.shape, source.dtype, source.quantization, nodes=nodes)
 
 
-def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[OnnxValue, str]:
-    """The final value of the output, and its ONNX element type."""
+def _output_value(builder: Builder, info: Info, *, float_io: bool) -> tuple[OnnxValue, str]:
+    """The value of an output as a tensor, and its ONNX element type."""
     if info.name in builder.constants:
         return _constant(builder, info.name)
     value = builder.value(info.name)
@@ -87,12 +87,12 @@ def _held(builder: Builder, info: Info, *, float_io: bool) -> tuple[OnnxValue, s
         raise Unsupported(f"an output of {dtype} is not supported; put a Cast to float32 or int32 before it")
     if value.table is None:
         return value, "float32"
-    pure = None if float_io else builder.pure(info.name)
-    return (pure if pure is not None else builder.real(info.name)), "float32"
+    int8_form = None if float_io else builder.int8_form(info.name)
+    return (int8_form if int8_form is not None else builder.real(info.name)), "float32"
 
 
 def _constant(builder: Builder, name: str) -> tuple[OnnxValue, str]:
-    """A constant as a tensor that each run writes: the only row of a table, whatever the index is."""
+    """A constant as a tensor that each run writes: a GatherRows from a table with one row."""
     array = builder.constants[name].value
     if builder.outputs <= set(builder.constants):
         raise Unsupported("it does not depend on the inputs, as no output does: the model is constant")
@@ -124,7 +124,7 @@ def _constant(builder: Builder, name: str) -> tuple[OnnxValue, str]:
 
 
 def _any_index(builder: Builder) -> str:
-    """An int32 tensor of one element, computed from the first element of the first input."""
+    """An int32 tensor of one element, computed from the first input: GatherRows needs an index."""
     tensor = builder.values[builder.model.inputs[0].name].tensor
     source, one = builder.tensors[tensor], (1, 1, 1)
     if source.shape != one:
@@ -146,7 +146,7 @@ def truth(builder: Builder, name: str) -> OnnxValue:
 
 
 def _in_plain_order(builder: Builder, name: str, value: OnnxValue) -> OnnxValue:
-    """The model output `name`, rearranged if C cannot describe its layout."""
+    """The model output `name`, rearranged unless its elements have the ONNX order or are channels last."""
     if is_plain(value.index):
         return value
     nodes = builder.nodes_of(name)
@@ -154,10 +154,10 @@ def _in_plain_order(builder: Builder, name: str, value: OnnxValue) -> OnnxValue:
     pattern = regular(value.index, source.shape)
     if pattern is not None and min(pattern[0].step) < 0 and permutation(pattern[1]) is not None:
         op, places = pattern
-        turned = builder.emit(
+        reversed_tensor = builder.emit(
             op, (value.tensor,), op.out_shape, source.dtype, source.quantization, nodes=nodes
         )
-        value = replace(value, tensor=turned, index=places)
+        value = replace(value, tensor=reversed_tensor, index=places)
     if not is_plain(value.index):
         shape, places = natural_shape(value.shape), positions(value.shape)
         if permutation(value.index) is None:

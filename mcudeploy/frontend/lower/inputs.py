@@ -36,10 +36,14 @@ _STORAGE_ORDER_OPS = frozenset({"Gemm", "GridSample", "MatMul"})
 _SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS})
 
 Layout = Literal["image", "stored image", "stored order", "same", "same if as large"]
-"""The layout that a node requires of its first input: that of an image [N, C, H, W], or [1, H, W, C]; the
-order of the file; or that of its result. An operand has the last one only if it is as large as the result.
+"""The layout that a node requires of its first input.
+
+"image" is that of an ONNX image [N, C, H, W], "stored image" that of an image [1, H, W, C], "stored order"
+the order of the file. "same" is the layout of the node's result, "same if as large" this only for an operand
+as large as the result.
 """
-_MAX_NODES_AHEAD = 64
+_MAX_VALUES_AHEAD = 64
+"""Number of values after an input whose readers are examined for the layout that they require."""
 _REAL = ("float32", "bool")
 
 
@@ -54,23 +58,23 @@ def declare(builder: Builder, info: Info, *, float_io: bool) -> OnnxValue:
         raise Unsupported(f"an input of {info.dtype} is not supported; {known} are. {_way_out(info.dtype)}")
     shape, index = _layout(builder, info.name, info.shape)
     name, dtype = builder.input_name(info.name), STORED_TYPES[info.dtype]
-    meaning = None
+    quantization = None
     if info.dtype == "bool":
-        meaning = TRUTH
+        quantization = TRUTH
     elif info.dtype == "float32":
-        meaning = None if float_io else common_quantization(builder, _readers(builder, info.name))
+        quantization = None if float_io else common_quantization(builder, _readers(builder, info.name))
     elif dtype is DType.INT8:
-        meaning = _first_meaning(builder, info.name, info.dtype) or Quantization(1.0, 0)
+        quantization = _first_quantization(builder, info.name, info.dtype) or Quantization(1.0, 0)
     real = info.dtype in _REAL
-    builder.tensor(name, shape, dtype if meaning is None else DType.INT8, meaning)
-    table = dequantize_table(meaning) if real and meaning is not None else None
-    value = OnnxValue(name, index, real, table, meaning)
+    builder.tensor(name, shape, dtype if quantization is None else DType.INT8, quantization)
+    table = dequantize_table(quantization) if real and quantization is not None else None
+    value = OnnxValue(name, index, real, table, quantization)
     builder.define(info.name, value)
     return value
 
 
 def _way_out(dtype: str) -> str:
-    """Ways out for inputs of other element types."""
+    """The way out that an error states for an input of an unsupported element type."""
     if dtype in ("int16", "uint16"):
         return "Of this type only what DequantizeLinear reads is computed: cast to int32 before the model"
     if dtype.startswith("complex"):
@@ -84,7 +88,7 @@ def _way_out(dtype: str) -> str:
 
 def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
     """The layout that the first reader requires, if it is a plain one; else the default layout."""
-    wanted = _demand(builder, name, positions(shape))
+    wanted = _required_positions(builder, name, positions(shape))
     if wanted is None:
         return default_layout(shape)
     index = np.empty(wanted.size, np.int32)
@@ -95,10 +99,10 @@ def _layout(builder: Builder, name: str, shape: tuple[int, ...]) -> tuple[Shape,
     return (wanted.shape[0], wanted.shape[1], wanted.shape[2]), index
 
 
-def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None:
-    """The positions, in stored order, that the first reader requires; None if none requires any."""
+def _required_positions(builder: Builder, name: str, index: IndexArray) -> IndexArray | None:
+    """The positions, in stored order, that the first reader with a requirement needs, or None."""
     waiting: list[tuple[str, IndexArray]] = [(name, index)]
-    for _ in range(_MAX_NODES_AHEAD):
+    for _ in range(_MAX_VALUES_AHEAD):
         if not waiting:
             return None
         current, places = waiting.pop(0)
@@ -126,7 +130,7 @@ def _demand(builder: Builder, name: str, index: IndexArray) -> IndexArray | None
 
 
 def by_time(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
-    """The index array that reads a tensor of a queue by time: rows, then its other axes.
+    """The index array of a queue's value with the time axis first, which is stored as rows.
 
     Channels come last if a convolution or a pool reads the images.
     """
@@ -139,7 +143,10 @@ def by_time(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
 
 
 def _required(node: Node, value: str) -> Layout | None:
-    """The layout that a node requires of one of its inputs; of images, the first input alone."""
+    """The layout that a node requires of its input `value`; None if it requires none.
+
+    Only the first input of a node can be required to be an image.
+    """
     if node.op in _IMAGE_OPS and node.inputs[0] == value:
         return "image"
     if node.op in _STORAGE_ORDER_OPS:
@@ -149,8 +156,8 @@ def _required(node: Node, value: str) -> Layout | None:
     if node.op in _SAME_LAYOUT:
         return "same"
     layout: Layout | None = added_for("layouts", node.domain).get(node.op)
-    of_others = layout in ("image", "stored image") and node.inputs[0] != value
-    return None if of_others else layout
+    is_other_input = layout in ("image", "stored image") and node.inputs[0] != value
+    return None if is_other_input else layout
 
 
 def _has_shape(builder: Builder, node: Node, shape: tuple[int, ...]) -> bool:
@@ -174,11 +181,11 @@ def _readers(builder: Builder, name: str) -> list[tuple[str, Node]]:
     return readers
 
 
-def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | None:
+def _first_quantization(builder: Builder, name: str, dtype: str) -> Quantization | None:
     """The parameters of the first DequantizeLinear that reads an integer input, or a queue of it."""
     for current, node in _readers(builder, name):
         if node.op == "Queue" and node.domain:
-            return _first_meaning(builder, node.output, dtype)
+            return _first_quantization(builder, node.output, dtype)
         if node.op == "DequantizeLinear" and node.inputs[0] == current:
             try:
                 return activation_parameters(builder.constants, node, dtype)
@@ -187,12 +194,12 @@ def _first_meaning(builder: Builder, name: str, dtype: str) -> Quantization | No
     return None
 
 
-def meaning(builder: Builder, name: str) -> Quantization | None:
-    """The quantisation of a value that is stored as int8, by its readers; None for other values."""
+def stored_quantization(builder: Builder, name: str) -> Quantization | None:
+    """The quantisation that the readers of a value state if it is stored as int8; None for other values."""
     dtype = builder.model.dtype_of(name)
     if STORED_TYPES.get(dtype) is not DType.INT8:
         return None
-    known = None if dtype == "bool" else _first_meaning(builder, name, dtype)
+    known = None if dtype == "bool" else _first_quantization(builder, name, dtype)
     return known or Quantization(1.0, 0)
 
 
@@ -203,10 +210,10 @@ def state_input(
     quantization: Quantization | None = None,
     index: IndexArray | None = None,
 ) -> str | None:
-    """The tensor of a graph input that is a state, its elements at the positions of `index`, or in order;
-    None if the input is not a state.
+    """The tensor of a graph input that is a state; None if the input is not a state.
 
-    Raises Unsupported if its initial value is not constant.
+    `index` has the positions of the input's elements, by default in order. Raises Unsupported if the initial
+    value is not constant.
     """
     listed = next((it for it in builder.model.states if it.before == name), None)
     if listed is None:
@@ -234,9 +241,9 @@ def state_input(
 
 
 def placeholder(builder: Builder, name: str) -> bool:
-    """Substitute a value whose node is unsupported, so that later nodes are checked too.
+    """Define a value that an unsupported node would compute, so that later nodes are checked too.
 
-    Returns False if its shape or element type is unknown.
+    Returns False if the value's shape or element type is unknown.
     """
     info = builder.model.infos.get(name)
     if info is None or info.shape is None or info.dtype not in STORED_TYPES:
@@ -246,9 +253,9 @@ def placeholder(builder: Builder, name: str) -> bool:
         shape, index = default_layout(info.shape)
         tensor = builder.input_name("")
         dtype = DType.FLOAT32 if info.dtype == "bool" else STORED_TYPES[info.dtype]
-        meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
-        builder.tensor(tensor, shape, dtype, meaning)
+        quantization = Quantization(1.0, 0) if dtype is DType.INT8 else None
+        builder.tensor(tensor, shape, dtype, quantization)
     except Unsupported:
         return False
-    builder.values[name] = OnnxValue(tensor, index, info.dtype in _REAL, quantization=meaning)
+    builder.values[name] = OnnxValue(tensor, index, info.dtype in _REAL, quantization=quantization)
     return True

@@ -1,4 +1,4 @@
-"""int32 values: casts, rows selected by indices and written at them, and indices of the largest elements."""
+"""Casts, rows written at computed indices, and largest elements with their indices."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.move import regrown, with_size
 from mcudeploy.frontend.lower.norm import along
-from mcudeploy.frontend.lower.pool import ordered
+from mcudeploy.frontend.lower.pool import strictly_monotone
 from mcudeploy.frontend.lower.slice import axis_of
 from mcudeploy.frontend.onnx.constants import Constant, integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -73,21 +73,21 @@ def _cast(builder: Builder, node: Node) -> OnnxValue:
 
 
 def _as_real(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
-    """Convert integers to floats: int8 ones seen through a table, int32 ones converted."""
+    """Convert integers to floats: int8 by a table, int16 and int32 by an operator."""
     if value.real:
         return value
     if builder.model.dtype_of(node.inputs[0]) == "uint32":
         raise Unsupported("it makes floats of uint32: put a Cast to int32 before it")
     if builder.tensors[value.tensor].dtype in (DType.INT16, DType.INT32):
         return _converted(builder, node, value, DType.FLOAT32)
-    own = builder.integers(node.inputs[0])
+    stored = builder.integers(node.inputs[0])
     unsigned = builder.model.dtype_of(node.inputs[0]) == "uint8"
-    meaning = Quantization(1.0, -UNSIGNED_OFFSET if unsigned else 0)
-    return replace(own, real=True, table=dequantize_table(meaning), quantization=meaning)
+    quantization = Quantization(1.0, -UNSIGNED_OFFSET if unsigned else 0)
+    return replace(stored, real=True, table=dequantize_table(quantization), quantization=quantization)
 
 
 def _resized(builder: Builder, node: Node, value: OnnxValue, to: int) -> OnnxValue | None:
-    """The integers of another size, without the bits that do not fit; None for sizes of one byte."""
+    """Convert integers to another size, without the bits that do not fit; None for integers of one byte."""
     source, name = builder.tensors[value.tensor].dtype, node.inputs[0]
     if source is DType.INT8:
         return None
@@ -98,14 +98,14 @@ def _resized(builder: Builder, node: Node, value: OnnxValue, to: int) -> OnnxVal
         return value
     if (source, target) == (DType.INT16, DType.INT8):
         raise Unsupported("it makes int8 of int16: put a Cast to int32 between them")
-    meaning = Quantization(1.0, 0) if target is DType.INT8 else None
+    quantization = Quantization(1.0, 0) if target is DType.INT8 else None
     shape = builder.shape_of(value.tensor)
-    tensor = builder.emit(Cast(), (value.tensor,), shape, target, meaning, nodes=(node,))
-    return OnnxValue(tensor, value.index, real=False, quantization=meaning)
+    tensor = builder.emit(Cast(), (value.tensor,), shape, target, quantization, nodes=(node,))
+    return OnnxValue(tensor, value.index, real=False, quantization=quantization)
 
 
 def _in_float(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
-    """The value on a float tensor."""
+    """Store a value as a float32 tensor without a pending table."""
     if value.table is None:
         return value
     name = f"{node.output}:float"
@@ -120,10 +120,8 @@ def _converted(builder: Builder, node: Node, value: OnnxValue, dtype: DType) -> 
 
 
 def arg_extreme(builder: Builder, node: Node) -> None:
-    """Lower ArgMax and ArgMin to the index of the first extreme. As in ONNX Runtime, only a leading NaN
-    counts.
-    """
-    value = ordered(builder, node.inputs[0])
+    """Lower ArgMax and ArgMin. As in ONNX Runtime, a NaN matters only as the first element."""
+    value = strictly_monotone(builder, node.inputs[0])
     axis = axis_of(node, value.index.ndim)
     last = node.integer("select_last_index", 0) != 0
     indices = _top(builder, node, value, axis, TopK(0, 1, "indices", node.op == "ArgMax", last, True))
@@ -133,15 +131,15 @@ def arg_extreme(builder: Builder, node: Node) -> None:
 
 
 def top_k(builder: Builder, node: Node) -> None:
-    """Emit an operator for the elements and one for their indices, if they are read."""
+    """Lower TopK: an operator for the elements and one for their indices, if these results are read."""
     (count,) = integers_of(builder.constant(node.input(1), "k"))
-    value = ordered(builder, node.inputs[0])
+    value = strictly_monotone(builder, node.inputs[0])
     axis = axis_of(node, value.index.ndim, default=-1)
     if not 1 <= count <= value.shape[axis]:
         raise Unsupported(f"k is {count}; the axis has {value.shape[axis]} elements")
     results: tuple[Literal["values", "indices"], ...] = ("values", "indices")
     for name, result in zip(node.outputs, results, strict=False):
-        if name and (name in builder.consumers or name in builder.outputs):
+        if builder.is_read(name):
             op = TopK(0, count, result, node.integer("largest", 1) != 0)
             builder.define(name, _top(builder, node, value, axis, op))
 
@@ -160,8 +158,9 @@ def _top(builder: Builder, node: Node, value: OnnxValue, axis: int, wanted: TopK
 
 
 def scatter(builder: Builder, node: Node) -> None:
-    """Lower ScatterND: data [rows, width], indices [count, 1], updates [count, width]; constant data is
-    zero.
+    """Lower ScatterND of data [rows, width], indices [count, 1] and updates [count, width].
+
+    Constant data is zero: rules have made other constants activations.
     """
     data = builder.operand(node.inputs[0])
     updates = builder.value(node.inputs[2])
@@ -192,7 +191,7 @@ def _scatter_reduction(node: Node) -> ScatterReduction:
 
 
 def _places(builder: Builder, node: Node, count: int) -> tuple[list[str], dict[str, ConstantArray]]:
-    """The input tensor with the indices, or their constant."""
+    """The tensor of computed indices as the first inputs, or the constant with the indices."""
     constant = builder.constants.get(node.inputs[1])
     if constant is not None:
         return [], {"indices": constant.value.astype(np.int32).reshape(-1)}
@@ -208,10 +207,9 @@ def _sources(
     if not builder.value(names[0]).real:
         return _stored_integers(builder, names, reduction)
     if reduction == "none":
-        pure = [builder.pure(name) for name in names]
-        first = pure[0]
-        if first is not None and all(it is not None and it.quantization == first.quantization for it in pure):
-            return [it for it in pure if it is not None]
+        forms = [builder.int8_form(name) for name in names]
+        if None not in forms and len({it.quantization for it in forms if it is not None}) == 1:
+            return [it for it in forms if it is not None]
     return [builder.real(name) for name in names]
 
 
@@ -224,9 +222,9 @@ def _stored_integers(builder: Builder, names: list[str], reduction: ScatterReduc
             f"reduction {reduction!r} of 8-bit integers: put a Cast to int32 or float32 before it"
         )
     unsigned = builder.model.dtype_of(names[0]) == "uint8"
-    meaning = Quantization(1.0, -UNSIGNED_OFFSET if unsigned else 0)
+    quantization = Quantization(1.0, -UNSIGNED_OFFSET if unsigned else 0)
     return [
-        replace(value, tensor=builder.reinterpreted(value.tensor, meaning), quantization=meaning)
+        replace(value, tensor=builder.reinterpreted(value.tensor, quantization), quantization=quantization)
         for value in values
     ]
 

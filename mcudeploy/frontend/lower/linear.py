@@ -1,4 +1,4 @@
-"""Conv, Gemm, MatMul and BatchNormalization: their weights and the order in which they read values."""
+"""Lowering of Conv, Gemm, MatMul and BatchNormalization."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from mcudeploy.ops.matrix.matmul import MatMul
 
 
 def conv(builder: Builder, node: Node) -> None:
-    """Lower a 1-D or 2-D convolution of one image with constant weights."""
+    """Lower a 1-D or 2-D convolution of one image with constant weights [K, C / groups, R, S] or [..., R]."""
     weights = builder.constant(node.input(1), "the weights")
     value = builder.value(node.inputs[0])
     if weights.value.ndim not in (3, 4):
@@ -69,7 +69,7 @@ def conv(builder: Builder, node: Node) -> None:
 
 
 def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
-    """[K, C, R, S] or [K, C, R] -> [K, R, S, C]."""
+    """Convert weights [K, C, R, S] or [K, C, R] to [K, R, S, C]."""
     if array.ndim == 3:
         array = array[..., np.newaxis]
     return array.transpose(0, 2, 3, 1)
@@ -78,8 +78,9 @@ def _channels_last(array: NDArray[np.generic]) -> NDArray[np.generic]:
 def _read_image(
     builder: Builder, source: OnnxValue, weights: Constant, window: KernelWindow, groups: int
 ) -> ConvRead:
-    """Read an image. Permuted channels stay where they are: weights follow them, and so do the results of a
-    depthwise convolution.
+    """Read an image. Its channels may be permuted: then the weights are permuted instead of the tensor.
+
+    The results of a depthwise convolution have the same permutation.
     """
     out_channels = weights.shape[0]
     kernel, stride, dilation = window.kernel, window.stride, window.dilation
@@ -90,10 +91,10 @@ def _read_image(
     result = image_index(shape, source.index.ndim)
     if order is None or image.size != builder.tensors[source.tensor].elements:
         return ConvRead(builder.arranged(source.tensor, image), op, weights, shape, result)
-    tensor, inputs = builder.viewed(source.tensor, image.shape), np.argsort(order)
+    tensor, channels = builder.viewed(source.tensor, image.shape), np.argsort(order)
     if groups == 1:
-        return ConvRead(tensor, op, weights.moved(lambda array: array[..., inputs]), shape, result)
-    outputs = positions((out_channels,)).reshape(groups, -1)[inputs].reshape(-1)
+        return ConvRead(tensor, op, weights.moved(lambda array: array[..., channels]), shape, result)
+    outputs = positions((out_channels,)).reshape(groups, -1)[channels].reshape(-1)
     return ConvRead(tensor, op, weights, shape, result[:, np.argsort(outputs)], outputs)
 
 
@@ -105,8 +106,8 @@ def gemm(builder: Builder, node: Node) -> None:
         raise Unsupported("both operands must be matrices")
     if node.integer("transB", 0) == 0:
         weights = weights.moved(lambda array: array.T)
-    swapped = node.integer("transA", 0) != 0
-    rows, depth = value.shape[::-1] if swapped else value.shape
+    transposed = node.integer("transA", 0) != 0
+    rows, depth = value.shape[::-1] if transposed else value.shape
     if depth != weights.shape[1]:
         raise Unsupported(f"the operands do not fit: {depth} columns by {weights.shape[1]} rows")
     shape = (rows, weights.shape[0])
@@ -120,22 +121,23 @@ def gemm(builder: Builder, node: Node) -> None:
         linear = replace(linear, offset=beta * _gemm_bias(third, shape, 1.0).reals().reshape(-1))
 
     def read(source: OnnxValue, kernel: Constant) -> ConvRead:
-        index = source.index.T if swapped else source.index
+        index = source.index.T if transposed else source.index
         return read_matrix(builder, source.tensor, index, kernel, shape)
 
     emit_linear(builder, node, shape, 1, linear=linear, reader=read)
 
 
 def _gemm_bias(constant: Constant, shape: tuple[int, int], factor: float) -> Constant:
+    """The bias [K] that is a row of the third matrix times `factor`; `shape` is that of the result."""
     if constant.value.ndim > 2 or any(
-        size not in (1, whole) for size, whole in zip(constant.shape[::-1], shape[::-1], strict=False)
+        size not in (1, full) for size, full in zip(constant.shape[::-1], shape[::-1], strict=False)
     ):
         raise Unsupported(f"the third matrix {list(constant.shape)} does not fit {list(shape)}")
     rows = np.broadcast_to(constant.value, shape)
     if not np.all(rows == rows[:1]):
         raise Unsupported("the third matrix differs between rows")
-    single = constant.moved(lambda array: np.broadcast_to(array, shape)[0])
-    return single if factor == 1 else Constant(np.asarray(single.reals() * factor, np.float64))
+    row = constant.moved(lambda array: np.broadcast_to(array, shape)[0])
+    return row if factor == 1 else Constant(np.asarray(row.reals() * factor, np.float64))
 
 
 def matmul(builder: Builder, node: Node) -> None:
@@ -158,9 +160,7 @@ def _matrix(constant: Constant) -> Constant:
 def _constant_product(
     builder: Builder, node: Node, value: OnnxValue, weights: Constant, *, swapped: bool
 ) -> None:
-    """Lower a product with constant weights [K, depth]; `swapped`: the depth is the activation's last axis
-    but one.
-    """
+    """Lower a product with constant weights [K, depth]; `swapped`: they are the left operand."""
     if value.index.ndim < 2:
         raise Unsupported("a product with a vector is not supported")
     index = np.swapaxes(value.index, -1, -2) if swapped else value.index
@@ -170,10 +170,9 @@ def _constant_product(
     result = (*shape[:-2], shape[-1], shape[-2]) if swapped else shape
 
     def read(source: OnnxValue, kernel: Constant) -> ConvRead:
-        own = np.swapaxes(source.index, -1, -2) if swapped else source.index
-        reading = read_matrix(builder, source.tensor, own, kernel, shape)
-        index = np.swapaxes(reading.index, -1, -2) if swapped else reading.index
-        return ConvRead(reading.tensor, reading.op, reading.weights, reading.shape, index)
+        index = np.swapaxes(source.index, -1, -2) if swapped else source.index
+        reading = read_matrix(builder, source.tensor, index, kernel, shape)
+        return replace(reading, index=np.swapaxes(reading.index, -1, -2)) if swapped else reading
 
     axis = len(shape) - 2 if swapped else len(shape) - 1
     emit_linear(builder, node, result, axis, linear=Linear.of(weights, None), reader=read)
@@ -182,7 +181,7 @@ def _constant_product(
 def read_matrix(
     builder: Builder, tensor: str, index: IndexArray, weights: Constant, shape: tuple[int, ...]
 ) -> ConvRead:
-    """Read rows of `depth` elements for weights [K, depth]; the weights follow the stored order."""
+    """Read rows of `depth` elements for weights [K, depth], which take the stored order of the elements."""
     depth, channels = index.shape[-1], weights.shape[0]
     places = index.reshape(-1, depth)
     count = len(places)
@@ -213,7 +212,7 @@ def _product(builder: Builder, node: Node) -> None:
     """Lower the product of two activations: matrices, or batches of equal size."""
     ending = follow(builder, node.output)
     first, second = node.inputs[:2]
-    a, b = builder.pure(first), builder.pure(second)
+    a, b = builder.int8_form(first), builder.int8_form(second)
     if a is None or b is None or ending.quantization is None or ending.clips:
         real = builder.real(first), builder.real(second)
         builder.define(node.output, _emit_product(builder, *real, None, (node,)))
@@ -249,10 +248,10 @@ def read_product(builder: Builder, a: OnnxValue, b: OnnxValue) -> ProductRead:
     batch = prod(a.shape[:-2])
     if b.shape[-2] != depth or prod(b.shape[:-2]) != batch:
         raise Unsupported(f"a product of {list(a.shape)} and {list(b.shape)} is not supported")
-    left, straight = a.index.reshape(batch, rows, depth), b.index.reshape(batch, depth, cols)
-    transposed = bool(cols > 1 and straight[0, 0, 1] - straight[0, 0, 0] != 1)
-    right = np.swapaxes(straight, 1, 2) if transposed else straight
-    op = MatMul(_heads_in_rows(builder, (a.tensor, left), (b.tensor, right)), transposed)
+    left, right = a.index.reshape(batch, rows, depth), b.index.reshape(batch, depth, cols)
+    transposed = bool(cols > 1 and right[0, 0, 1] - right[0, 0, 0] != 1)
+    right = np.swapaxes(right, 1, 2) if transposed else right
+    op = MatMul(_matrix_per_row(builder, (a.tensor, left), (b.tensor, right)), transposed)
     result = positions((batch, rows, cols))
     if not op.batched:
         left, right = np.swapaxes(left, 0, 1), np.swapaxes(right, 0, 1)
@@ -262,26 +261,24 @@ def read_product(builder: Builder, a: OnnxValue, b: OnnxValue) -> ProductRead:
     return ProductRead(inputs, op, result.reshape(*lead, rows, cols))
 
 
-def _heads_in_rows(builder: Builder, *operands: tuple[str, IndexArray]) -> bool:
-    """Whether each of several products should read a row of both tensors, not a column: fewer elements move.
+def _matrix_per_row(builder: Builder, *operands: tuple[str, IndexArray]) -> bool:
+    """Whether row i of the stored operands should be the matrices of product i, otherwise column i.
 
-    `operands`: tensors, and positions [products, lines, values] in them.
+    The form for which fewer elements move is chosen. `operands`: tensors, and positions [products, lines,
+    values] in them.
     """
 
     def moved(tensor: str, wanted: IndexArray) -> int:
         whole = wanted.size == builder.tensors[tensor].elements
         return 0 if whole and is_storage_order(wanted) else wanted.size
 
-    in_rows = sum(moved(*operand) for operand in operands)
-    in_columns = sum(moved(tensor, np.swapaxes(index, 0, 1)) for tensor, index in operands)
-    return len(operands[0][1]) > 1 and in_rows <= in_columns
+    by_rows = sum(moved(*operand) for operand in operands)
+    by_columns = sum(moved(tensor, np.swapaxes(index, 0, 1)) for tensor, index in operands)
+    return len(operands[0][1]) > 1 and by_rows <= by_columns
 
 
 def batch_normalization(builder: Builder, node: Node) -> None:
-    """Lower a separate BatchNormalization: Affine on int8 values, a depthwise 1x1 convolution on floats.
-
-    After a convolution it is already folded.
-    """
+    """Lower BatchNormalization that is not folded: Affine on int8, a depthwise 1x1 convolution on floats."""
     value = builder.value(node.inputs[0])
     if value.index.ndim < 2:
         raise Unsupported("the input needs a channel axis")
@@ -299,10 +296,11 @@ def batch_normalization(builder: Builder, node: Node) -> None:
 
 
 def _affine(builder: Builder, node: Node, linear: Linear, ending: Ending) -> OnnxValue | None:
-    """Apply the factors and offsets to int8 values; None unless input and result are quantised and the
-    factors fit.
+    """Apply the factors and offsets to int8 values.
+
+    None unless input and result are quantised, and the factors fit the kernel.
     """
-    source = None if ending.quantization is None else builder.pure(node.inputs[0])
+    source = None if ending.quantization is None else builder.int8_form(node.inputs[0])
     if source is None or source.quantization is None or ending.quantization is None:
         return None
     factor, offset = linear.factor.astype(np.float32), linear.offset.astype(np.float32)

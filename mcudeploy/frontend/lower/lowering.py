@@ -27,10 +27,10 @@ from mcudeploy.frontend.lower import (
 )
 from mcudeploy.frontend.lower.builder import Builder, Lowering, OperatorLowering
 from mcudeploy.frontend.lower.float_causes import cause_notes, float_causes
-from mcudeploy.frontend.lower.graph_outputs import output_io, with_a_step
+from mcudeploy.frontend.lower.graph_outputs import copy_if_all_are_views, output_io
 from mcudeploy.frontend.lower.inputs import declare, placeholder
 from mcudeploy.frontend.lower.packed import block_notes, four_bit_notes
-from mcudeploy.frontend.lower.tidy_operators import last_states_alone, replaced_last, tidy
+from mcudeploy.frontend.lower.tidy_operators import fuse_last_steps, replaced_after_readers, tidy
 from mcudeploy.frontend.onnx.int8_caches import WIDEN
 from mcudeploy.frontend.onnx.nodes import Node, OnnxModel, Unsupported
 from mcudeploy.frontend.onnx.protos import domain_ways_out
@@ -45,16 +45,16 @@ LOWERINGS: Mapping[str, OperatorLowering] = {
 }
 """The lowering of each supported ONNX operator, from the files of the families."""
 
-_LOWERINGS_OF_TFLITE = {
+_PRIVATE_LOWERINGS = {
     op: lowering
     for family in (norm, recurrent, regions, state_nodes)
-    for op, lowering in family.OF_TFLITE.items()
+    for op, lowering in family.PRIVATE.items()
 }
-"""Lowering functions of nodes that frontend/tflite and rules write if ONNX has no such operator."""
+"""Lowering functions of operators that ONNX lacks, whose nodes frontend/tflite and rules write."""
 
 _LOWERINGS_BY_DOMAIN: Mapping[str, Mapping[str, Lowering]] = {
     "": {op: it.lowering for op, it in LOWERINGS.items()},
-    "tflite": _LOWERINGS_OF_TFLITE,
+    DOMAIN: _PRIVATE_LOWERINGS,
 }
 
 _REAL_LOWERINGS = {op: it.real for op, it in LOWERINGS.items() if it.real is not None}
@@ -73,7 +73,7 @@ WAYS_OUT: dict[str, str] = {
     "TensorScatter": "it is supported where it writes a state: name its cache, --state OUTPUT=INPUT",
     "Unique": f"{_DYNAMIC} elements differ; {_END}",
 }
-"""Ways out for unsupported operators, if there is one."""
+"""Reasons, with a way out, that an error states for unsupported operators."""
 
 _UNKNOWN = "this operator is not supported"
 _FOREIGN = "an extension of yours can add it: docs/tutorials/operator.md, --extension FILE.py"
@@ -98,8 +98,8 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
         try:
             value = declare(builder, info, float_io=float_io)
             inputs.append(builder.io(info.name, value, info.dtype))
-        except Unsupported as verdict:
-            problems.append(Problem(printable(info.name), "input", str(verdict)))
+        except Unsupported as reason:
+            problems.append(Problem(printable(info.name), "input", str(reason)))
             unknown.add(info.name)
     for node in model.nodes:
         if node.output in builder.done:
@@ -107,18 +107,18 @@ def lower(model: OnnxModel, reasons: Mapping[str, str], *, float_io: bool) -> Gr
         problem = _lower_node(builder, node, reasons, unknown)
         if problem is not None:
             problems.append(_of_the_file(problem, node, model))
-            explained = node.op in (*WAYS_OUT, WIDEN)  # later nodes would be refused for the same cause
+            spreads = node.op in (*WAYS_OUT, WIDEN)  # later nodes would be refused for the same cause
             unknown.update(
-                name for name in node.outputs if name and (explained or not placeholder(builder, name))
+                name for name in node.outputs if name and (spreads or not placeholder(builder, name))
             )
     outputs = _outputs(builder, model, problems, unknown, float_io=float_io)
     if problems:
         raise ModelError.unsupported(tuple(dict.fromkeys(problems)))
-    return _graph(builder, model, tuple(inputs), with_a_step(builder, outputs))
+    return _graph(builder, model, tuple(inputs), copy_if_all_are_views(builder, outputs))
 
 
 def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
-    """Report the problem of a node under the node of the file that it replaces."""
+    """Report the problem of a node that the front end wrote as one of the file's node that it replaces."""
     op = model.file_ops.get(node.label)
     if not op or op == node.op:
         return problem
@@ -130,6 +130,7 @@ def _of_the_file(problem: Problem, node: Node, model: OnnxModel) -> Problem:
 def _lower_node(
     builder: Builder, node: Node, reasons: Mapping[str, str], unknown: set[str]
 ) -> Problem | None:
+    """Lower a node; return its problem, if any. Nodes that depend on `unknown` values are skipped."""
     lowering = _LOWERINGS_BY_DOMAIN.get(node.domain, {}).get(node.op)
     lowering = lowering or added_for("lowerings", node.domain).get(node.op)
     op = printable(node.op if node.domain in ("", DOMAIN) else f"{node.domain}::{node.op}")
@@ -146,8 +147,8 @@ def _lower_node(
         return Problem(printable(node.label), op, reasons[node.label])
     try:
         lowering(builder, node)
-    except Unsupported as verdict:
-        return Problem(printable(node.label), op, str(verdict))
+    except Unsupported as reason:
+        return Problem(printable(node.label), op, str(reason))
     except _FAULTS as fault:
         return Problem(printable(node.label), op, f"its attributes and inputs do not fit: {described(fault)}")
     return None
@@ -162,8 +163,8 @@ def _outputs(
             continue
         try:
             ios.append(output_io(builder, info, float_io=float_io))
-        except Unsupported as verdict:
-            problems.append(Problem(printable(info.name), "output", str(verdict)))
+        except Unsupported as reason:
+            problems.append(Problem(printable(info.name), "output", str(reason)))
         except _FAULTS as fault:
             problems.append(Problem(printable(info.name), "output", f"it cannot be lowered: {fault}"))
     return tuple(ios)
@@ -172,19 +173,19 @@ def _outputs(
 def _graph(
     builder: Builder, model: OnnxModel, inputs: tuple[GraphIO, ...], outputs: tuple[GraphIO, ...]
 ) -> Graph:
-    # The file's order numbers the states for the application, whatever order the operators have.
-    stated = [state.before for state in model.states]
-    states = tuple(sorted(builder.states, key=lambda state: stated.index(state.before.name)))
+    # The application numbers the states in the order of the file; the operators may have another order.
+    file_order = [state.before for state in model.states]
+    states = tuple(sorted(builder.states, key=lambda state: file_order.index(state.before.name)))
     inputs += tuple(state.before for state in states)
     outputs += tuple(state.after for state in states)
-    outputs = last_states_alone(builder, outputs)
+    outputs = fuse_last_steps(builder, outputs)
     tidied = tidy(builder.operators, outputs, builder.references, builder.tensors)
     available = {io.tensor for io in inputs} | {operator.output for operator in tidied.operators}
     try:
         return Graph(
             name=model.name,
             tensors={name: tensor for name, tensor in builder.tensors.items() if name in available},
-            operators=replaced_last(tidied.operators, states),
+            operators=replaced_after_readers(tidied.operators, states),
             inputs=inputs,
             outputs=tidied.outputs,
             references={name: io for name, io in tidied.references.items() if name in available},

@@ -1,4 +1,4 @@
-"""Pad and Concat: operators that move elements, mostly in stored form."""
+"""Pad and Concat."""
 
 from __future__ import annotations
 
@@ -43,8 +43,10 @@ _MODES: dict[str, Literal["edge", "reflect", "wrap"]] = {"edge": "edge", "reflec
 
 
 def pad(builder: Builder, node: Node) -> None:
-    """Pad the stored values if one of them represents the padding; else in the result's quantisation; else in
-    float.
+    """Lower Pad.
+
+    The stored values are padded if one of them stands for the padding, else values requantised as the result,
+    else floats.
     """
     value = builder.value(node.inputs[0])
     amounts = _pad_amounts(builder, node, value.index.ndim)
@@ -85,13 +87,13 @@ def _mirrored(builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int
         raise Unsupported(f"mode {mode!r} is not supported; constant, edge, reflect and wrap are")
     ends = list(zip(amounts[:rank], amounts[rank:], strict=True))
     cropped = value.index[tuple(slice(max(-before, 0), -max(-after, 0) or None) for before, after in ends)]
-    around = [(max(before, 0), max(after, 0)) for before, after in ends]
-    if mode == "reflect" and any(max(more) >= size for more, size in zip(around, cropped.shape, strict=True)):
+    added = [(max(before, 0), max(after, 0)) for before, after in ends]
+    if mode == "reflect" and any(max(both) >= size for both, size in zip(added, cropped.shape, strict=True)):
         raise Unsupported(f"pads {amounts} reflect more than {list(cropped.shape)} has")
     require_bounded(
-        tuple(size + sum(more) for size, more in zip(cropped.shape, around, strict=True)), "its result"
+        tuple(size + sum(both) for size, both in zip(cropped.shape, added, strict=True)), "its result"
     )
-    return part(builder, value, np.pad(cropped, around, _MODES[mode]), node)
+    return part(builder, value, np.pad(cropped, added, _MODES[mode]), node)
 
 
 def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
@@ -120,7 +122,7 @@ def _filling(builder: Builder, node: Node) -> float:
 
 
 def _stored_filling(builder: Builder, value: OnnxValue, filling: float) -> float | None:
-    """The padding as the Pad operator of the stored tensor takes it; None if no stored value equals it."""
+    """The value by which a Pad of the stored tensor pads; None if no stored value stands for the padding."""
     tensor = builder.tensors[value.tensor]
     if tensor.dtype is not DType.INT8:
         return filling
@@ -137,7 +139,7 @@ def _stored_filling(builder: Builder, value: OnnxValue, filling: float) -> float
 def _pad(
     builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int, ...], filling: float
 ) -> OnnxValue:
-    """Pad all axes at once, or one axis at a time if they are not dimensions of one stored shape."""
+    """Emit one Pad, or one for each axis if the axes are not dimensions of one stored shape."""
     rank = value.index.ndim
     padded = [axis for axis in range(rank) if amounts[axis] or amounts[axis + rank]]
     try:
@@ -164,7 +166,7 @@ def _pad(
 def dimensions_of(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tuple[Shape, list[int]]:
     """A stored shape under which each of these ONNX axes is a dimension, and the dimensions."""
     views = (view for axis in axes for view in axis_shapes(value.index, axis))
-    flat = (1, 1, prod(value.shape))  # where an axis of size 1 is the columns
+    flat = (1, 1, prod(value.shape))  # an axis of size 1 can be its columns
     for shape in (builder.shape_of(value.tensor), natural_shape(value.shape), *views, flat):
         dimensions = [stored_axis(value.index, shape, axis) for axis in axes]
         if None not in dimensions and len(set(dimensions)) == len(dimensions):
@@ -175,7 +177,10 @@ def dimensions_of(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tu
 def regrown(
     index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], grown: Shape
 ) -> IndexArray:
-    """The index array after the given axes (stored as `dimensions`) have grown to the sizes of `grown`."""
+    """The index array of a tensor whose shape changes from `shape` to `grown` along `dimensions`.
+
+    `axes` are the ONNX axes that are stored as these dimensions.
+    """
     sizes = list(index.shape)
     anchor = index
     for axis, dimension in zip(axes, dimensions, strict=True):
@@ -194,7 +199,7 @@ def regrown(
 
 
 def concat(builder: Builder, node: Node) -> None:
-    """Concatenate in int8 if all inputs are int8, requantised unless their scales agree; else in float."""
+    """Lower Concat: of int8 inputs in int8, requantised unless their scales agree; of others in float."""
     names = [name for name in node.inputs if name]
     if any(name in builder.constants for name in names):
         builder.define(node.output, _with_constants(builder, node, names))
@@ -206,15 +211,16 @@ def concat(builder: Builder, node: Node) -> None:
     ending = follow(builder, node.output)
     on_int8 = all(value.real and value.table is not None for value in values)
     if on_int8 and ending.quantization is not None and not ending.clips:
-        operands = [builder.pure(name) or builder.requantized(name, ending.quantization) for name in names]
+        target = ending.quantization
+        operands = [builder.int8_form(name) or builder.requantized(name, target) for name in names]
         nodes = fused_nodes(node, ending, quantized=True)
-        result = _concat(builder, node, operands, ending.quantization, nodes)
+        result = _concat(builder, node, operands, target, nodes)
         finish(builder, ending, result, quantized=True)
         return
-    pure = [builder.pure(name) for name in names] if on_int8 else [None]
-    first = pure[0]
-    if first is not None and all(v is not None and v.quantization == first.quantization for v in pure):
-        operands = [value for value in pure if value is not None]
+    forms = [builder.int8_form(name) for name in names] if on_int8 else [None]
+    first = forms[0]
+    if first is not None and all(it is not None and it.quantization == first.quantization for it in forms):
+        operands = [value for value in forms if value is not None]
         result = _concat(builder, node, operands, first.quantization, (node,))
         builder.define(node.output, replace(result, table=first.table, quantization=first.quantization))
         return
@@ -225,20 +231,21 @@ def concat(builder: Builder, node: Node) -> None:
 
 
 def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
-    """Turn constants into padding of the activations beside them, to which they are added: in float, or in
-    their stored form if there are only integers.
+    """Concatenate activations and constants: pad the activations with zeros, and add the constants there.
+
+    Integers stay integers; others are computed in float.
     """
     computed = [name for name in names if name not in builder.constants]
     in_integers = all(not builder.value(name).real for name in computed)
-    read = builder.integers if in_integers else builder.real
-    values = [read(name) for name in computed]
+    stored_form = builder.integers if in_integers else builder.real
+    values = [stored_form(name) for name in computed]
     dtypes = {builder.tensors[value.tensor].dtype for value in values}
     if len(dtypes) > 1:
         raise Unsupported("constants beside integers of several widths are not supported: cast them to int32")
     (dtype,) = dtypes
-    meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
-    if meaning is not None:
-        values = [replace(it, tensor=builder.reinterpreted(it.tensor, meaning)) for it in values]
+    quantization = Quantization(1.0, 0) if dtype is DType.INT8 else None
+    if quantization is not None:
+        values = [replace(it, tensor=builder.reinterpreted(it.tensor, quantization)) for it in values]
     kind = np.float32 if dtype is DType.FLOAT32 else np.int32
     offset = UNSIGNED_OFFSET if in_integers and builder.model.dtype_of(node.output) == "uint8" else 0
     rank = values[0].index.ndim
@@ -247,7 +254,7 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
         _pad(builder, node, value, amounts, 0.0) if any(amounts) else value
         for value, amounts in zip(values, _amounts_beside(builder, names, axis, rank), strict=True)
     ]
-    value = padded[0] if len(padded) == 1 else _concat(builder, node, padded, meaning, (node,))
+    value = padded[0] if len(padded) == 1 else _concat(builder, node, padded, quantization, (node,))
     shapes = [value.shape for value in values]
     pieces = [
         builder.constants[name].value.astype(kind) - kind(offset)
@@ -264,40 +271,38 @@ def _with_constants(builder: Builder, node: Node, names: Sequence[str]) -> OnnxV
         (value.tensor,),
         shape,
         dtype,
-        meaning,
+        quantization,
         constants=constants,
         nodes=(node,),
     )
-    return replace(value, tensor=tensor, real=not in_integers, quantization=meaning)
+    return replace(value, tensor=tensor, real=not in_integers, quantization=quantization)
 
 
 def _amounts_beside(builder: Builder, names: Sequence[str], axis: int, rank: int) -> list[tuple[int, ...]]:
-    """The padding of each activation that makes room for the constants after it; the first one also makes
-    room for those before it.
-    """
+    """The padding of each activation: room for the constants after it, and before the first activation."""
     amounts: list[list[int]] = []
-    waiting = 0
+    before = 0
     for name in names:
         if name not in builder.constants:
             amounts.append([0] * (2 * rank))
-            amounts[-1][axis], waiting = waiting, 0
+            amounts[-1][axis], before = before, 0
         elif amounts:
             amounts[-1][axis + rank] += builder.constants[name].shape[axis]
         else:
-            waiting += builder.constants[name].shape[axis]
+            before += builder.constants[name].shape[axis]
     return [tuple(each) for each in amounts]
 
 
 def _integer_concat(builder: Builder, node: Node, names: Sequence[str]) -> OnnxValue:
-    """Concatenate integers: the bytes stay, whatever they mean."""
-    settled = [builder.integers(name) for name in names]
-    types = {builder.tensors[value.tensor].dtype for value in settled}
+    """Concatenate integers as they are stored, whatever their quantisations."""
+    stored = [builder.integers(name) for name in names]
+    types = {builder.tensors[value.tensor].dtype for value in stored}
     if types in ({DType.INT16}, {DType.INT32}):
-        return replace(_concat(builder, node, settled, None, (node,)), real=False)
-    meaning = settled[0].quantization or Quantization(1.0, 0)
-    operands = [replace(value, tensor=builder.reinterpreted(value.tensor, meaning)) for value in settled]
-    joined = _concat(builder, node, operands, meaning, (node,))
-    return replace(joined, real=False, quantization=meaning)
+        return replace(_concat(builder, node, stored, None, (node,)), real=False)
+    quantization = stored[0].quantization or Quantization(1.0, 0)
+    operands = [replace(value, tensor=builder.reinterpreted(value.tensor, quantization)) for value in stored]
+    joined = _concat(builder, node, operands, quantization, (node,))
+    return replace(joined, real=False, quantization=quantization)
 
 
 def real_concat(builder: Builder, node: Node) -> OnnxValue:
@@ -312,7 +317,10 @@ def _concat(
     quantization: Quantization | None,
     nodes: Sequence[Node],
 ) -> OnnxValue:
-    """Bring all operands into the layout of the first image, or operand; permuted channels stay permuted."""
+    """Emit a Concat of operands in the layout of the first that is channels last, or of the first one.
+
+    Channels of images stay permuted.
+    """
     axis = node.integer("axis", 0)
     rank = operands[0].index.ndim
     if not -rank <= axis < rank or any(operand.index.ndim != rank for operand in operands):
@@ -327,30 +335,28 @@ def _concat(
         tensor = builder.emit(Concat(2), tensors, shape, dtype, quantization, nodes=nodes)
         return OnnxValue(tensor, image_index(shape, rank)[:, images.order], real=True)
     first = next((at for at, it in enumerate(operands) if is_channels_last(it.shape, it.index)), 0)
-    leading, dimension = along(builder, operands[first], axis)
-    shape = builder.shape_of(leading.tensor)
+    base, dimension = along(builder, operands[first], axis)
+    shape = builder.shape_of(base.tensor)
     sizes = [operand.shape[axis] for operand in operands]
     inputs = []
     for at, (operand, size) in enumerate(zip(operands, sizes, strict=True)):
         if at == first:
-            inputs.append(leading.tensor)
+            inputs.append(base.tensor)
             continue
         own = with_size(shape, dimension, size)
-        places = regrown(leading.index, shape, [axis], [dimension], own)
+        places = regrown(base.index, shape, [axis], [dimension], own)
         if places.shape != operand.shape:
-            raise Unsupported(f"{list(operand.shape)} and {list(leading.shape)} differ beyond axis {axis}")
+            raise Unsupported(f"{list(operand.shape)} and {list(base.shape)} differ beyond axis {axis}")
         wanted = np.asarray(scattered(places, own, operand.index), np.int32)
         inputs.append(builder.arranged(operand.tensor, wanted))
     joined_shape = with_size(shape, dimension, sum(sizes))
     tensor = builder.emit(Concat(dimension), inputs, joined_shape, dtype, quantization, nodes=nodes)
-    return OnnxValue(tensor, regrown(leading.index, shape, [axis], [dimension], joined_shape), real=True)
+    return OnnxValue(tensor, regrown(base.index, shape, [axis], [dimension], joined_shape), real=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Images:
-    """Images of (rows, cols), and the position of each of their channels if they are joined along the
-    channels.
-    """
+    """Images to be joined along the channels: their rows and columns, and the position of each channel."""
 
     shape: tuple[int, int]
     order: IndexArray
@@ -374,6 +380,7 @@ def _permuted_images(builder: Builder, operands: Sequence[OnnxValue]) -> _Images
 
 
 def with_size(shape: Shape, dimension: int, size: int) -> Shape:
+    """The shape with another size of one dimension."""
     rows, cols, channels = (size if place == dimension else own for place, own in enumerate(shape))
     return rows, cols, channels
 

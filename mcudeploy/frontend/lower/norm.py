@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -33,21 +34,20 @@ def softmax(builder: Builder, node: Node) -> None:
 
 
 def along(builder: Builder, value: OnnxValue, axis: int) -> tuple[OnnxValue, int]:
-    """The value in a stored shape of which the ONNX axis is one dimension, and the number of this dimension.
+    """The value in a stored shape in which the ONNX axis is one dimension, and this dimension's number.
 
-    The shape is the stored one, a view of it, or a transposition that makes the axis the channels.
+    The shape is the present one, a view of it, or a transposition that makes the axis the channels.
     """
     shapes = (builder.shape_of(value.tensor), natural_shape(value.shape), *axis_shapes(value.index, axis))
     for shape in shapes:
         dimension = stored_axis(value.index, shape, axis)
         if dimension is not None:
-            tensor = builder.viewed(value.tensor, shape)
-            return OnnxValue(tensor, value.index, value.real, value.table, value.quantization), dimension
+            return replace(value, tensor=builder.viewed(value.tensor, shape)), dimension
     last = np.moveaxis(value.index, axis, -1)
     tensor = builder.arranged(value.tensor, last.reshape(natural_shape(last.shape)))
     order = np.arange(last.size, dtype=np.int32).reshape(last.shape)
     index = np.ascontiguousarray(np.moveaxis(order, -1, axis))
-    return OnnxValue(tensor, index, value.real, value.table, value.quantization), 2
+    return replace(value, tensor=tensor, index=index), 2
 
 
 _EPSILON = 1e-5
@@ -57,7 +57,7 @@ def layer_norm(builder: Builder, node: Node) -> None:
     """Lower LayerNormalization and RMSNormalization."""
     value = builder.value(node.inputs[0])
     axis = axis_of(node, value.index.ndim, default=-1)
-    if any(name in builder.consumers or name in builder.outputs for name in node.outputs[1:] if name):
+    if any(builder.is_read(name) for name in node.outputs[1:]):
         raise Unsupported("its mean and deviation are read: only the normalised values are supported")
     sizes = value.shape[axis:]
     constants = {"scale": _parameter(builder, node, 1, sizes), "bias": _parameter(builder, node, 2, sizes)}
@@ -87,7 +87,7 @@ def _parameter(builder: Builder, node: Node, position: int, sizes: tuple[int, ..
 
 
 def _with_axes_last(builder: Builder, value: OnnxValue, axis: int) -> OnnxValue:
-    """The value in a stored shape whose channels are this ONNX axis and the later ones, in their order."""
+    """The value in a stored shape whose channels are the ONNX axes from `axis` on, in their order."""
     merged = value.index.reshape(*value.shape[:axis], -1)
     for shape in (builder.shape_of(value.tensor), natural_shape(merged.shape), *axis_shapes(merged, -1)):
         if stored_axis(merged, shape, merged.ndim - 1) == 2:
@@ -102,4 +102,4 @@ LOWERINGS: dict[str, OperatorLowering] = {
     "RMSNormalization": OperatorLowering(layer_norm, "kernel"),
     "Softmax": OperatorLowering(softmax, "kernel"),
 }
-OF_TFLITE: dict[str, Lowering] = {"RMSNormalization": layer_norm}
+PRIVATE: dict[str, Lowering] = {"RMSNormalization": layer_norm}

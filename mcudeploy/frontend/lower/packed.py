@@ -1,4 +1,4 @@
-"""Constants of few bits, which stay packed in flash."""
+"""Weights of 2, 4 or 8 bits, which stay packed in flash."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_s4w import can_stay_packed, fits_four_bits
 from mcudeploy.ops.matrix.block_weights import BITS, BLOCK_UNIT, PACKED, packed_bytes
 
-_LEAST_NOTED = 1024
-"""Fewer weights of four bits are not worth a note."""
+_MIN_NOTED_WEIGHTS = 1024
+"""Number of weights of four bits from which on a note states their bytes."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockWeights:
-    """Weights [K, depth] in blocks: `constants` as those of BlockDense, without a bias."""
+    """Weights [K, depth] of `bits` bits in blocks of `block` values: BlockDense's constants, without bias."""
 
     constants: dict[str, ConstantArray]
     block: int
@@ -39,10 +39,10 @@ def in_blocks(constant: Constant) -> bool:
 
 
 def block_weights(constant: Constant) -> BlockWeights | None:
-    """The form that stays packed, of a constant whose rows [K, ...] have several scales each.
+    """A constant whose rows [K, ...] have several scales each, in the form that stays packed.
 
-    None for one scale in a row, for integers of more than 8 bits, for zero points far from these, and for
-    scales that do not come in blocks of a multiple of 4 values.
+    None for other constants: one scale in a row, integers of more than 8 bits, blocks that are not a multiple
+    of 4 values, zero points that do not fit int8 after the subtraction of an offset.
     """
     stored = constant.quantized
     if stored is None or stored.bits != 8 or not in_blocks(constant):
@@ -73,7 +73,10 @@ def _block_of(scale: NDArray[Any], zero: NDArray[Any]) -> int:
 
 
 def _range_of(integers: NDArray[Any], zero: NDArray[Any]) -> tuple[int, int]:
-    """The number to subtract from integers, a common zero point if it fits, and the bits they then take."""
+    """The offset to subtract from integers, and the bits that they then take.
+
+    The offset is the zero point if all are equal and it fits, else 0 or half the range.
+    """
     low, high = int(integers.min()), int(integers.max())
     common = [int(zero.flat[0])] if np.all(zero == zero.flat[0]) else []
     for bits in BITS:
@@ -85,8 +88,9 @@ def _range_of(integers: NDArray[Any], zero: NDArray[Any]) -> tuple[int, int]:
 
 
 def block_notes(operators: Iterable[Operator], widened: int) -> list[str]:
-    """Return notes on constants in blocks: their bytes where they stay packed, and those of `widened`
-    elements that become float32.
+    """Return notes on the flash of constants in blocks: those that stay packed, and the `widened` elements.
+
+    Widened elements have become float32.
     """
     notes, packed = list[str](), [it for it in operators if isinstance(it.op, PACKED)]
     if packed:
@@ -107,7 +111,7 @@ def block_notes(operators: Iterable[Operator], widened: int) -> list[str]:
 
 
 def four_bit_notes(operators: Iterable[Operator], tensors: Mapping[str, Tensor]) -> list[str]:
-    """Return a note on the bytes of int8 convolutions' weights of four bits that may stay packed."""
+    """Return a note on the flash of weights of int8 convolutions that fit four bits and may stay packed."""
     packed, wide = list[Operator](), list[Operator]()
     for it in operators:
         if not isinstance(it.op, Conv2d) or not fits_four_bits(it.constants["weights"]):
@@ -117,16 +121,18 @@ def four_bit_notes(operators: Iterable[Operator], tensors: Mapping[str, Tensor])
             depthwise = it.op.windowing.is_depthwise(source.shape[2])
             stays = not depthwise and can_stay_packed(it.constants["weights"], it.op.groups)
             (packed if stays else wide).append(it)
-    values, others = (sum(it.constants["weights"].size for it in each) for each in (packed, wide))
-    if values < _LEAST_NOTED:
+    packed_weights, wide_weights = (
+        sum(it.constants["weights"].size for it in each) for each in (packed, wide)
+    )
+    if packed_weights < _MIN_NOTED_WEIGHTS:
         return []
-    kept = f"; as int8, {others:,} B of depthwise layers and of sums that are too large" if wide else ""
+    as_int8 = f"; as int8, {wide_weights:,} B of depthwise layers and of sums that are too large"
     return [
-        f"weights of 4 bits: {values // 2:,} B of flash instead of {values:,} B in layers whose kernel ends "
-        f"with _s4w{kept}"
+        f"weights of 4 bits: {packed_weights // 2:,} B of flash instead of {packed_weights:,} B in layers "
+        f"whose kernel ends with _s4w{as_int8 if wide else ''}"
     ]
 
 
 def _content(operator: Operator) -> tuple[bytes, bytes]:
-    """A key that is equal for arrays that flash has once."""
+    """A key that is equal for constants of which flash has one copy."""
     return operator.constants["weights"].tobytes(), operator.constants["scale"].tobytes()

@@ -1,4 +1,4 @@
-"""Pools and means: over windows, over whole images, over any axes."""
+"""Pools over windows or whole images, and reductions over any axes."""
 
 from __future__ import annotations
 
@@ -33,29 +33,28 @@ from mcudeploy.ops.requantize import STORED
 from mcudeploy.ops.scalar.unary import Unary
 
 
-def movable(builder: Builder, name: str) -> OnnxValue:
-    """A value whose stored elements have the order of its real values: a table, if there is one, is monotone.
-    """
+def monotone(builder: Builder, name: str) -> OnnxValue:
+    """A value whose stored elements are ordered as its real values: a pending table is monotone."""
     value = builder.value(name)
     if value.table is None or is_monotone(value.table):
         return value
-    return builder.settled(name)
+    return builder.as_tensor(name)
 
 
-def ordered(builder: Builder, name: str) -> OnnxValue:
-    """A value whose stored elements have the order of its real values, and are equal only if these are."""
+def strictly_monotone(builder: Builder, name: str) -> OnnxValue:
+    """A value whose stored elements are ordered as its real values, and differ if these differ."""
     value = builder.value(name)
-    pure = builder.pure(name) if value.real and value.table is not None else None
-    return pure or builder.settled(name)
+    int8_form = builder.int8_form(name) if value.real and value.table is not None else None
+    return int8_form or builder.as_tensor(name)
 
 
 def max_pool(builder: Builder, node: Node) -> None:
-    """Pool the stored values: a maximum commutes with dequantisation and every rising function."""
+    """Lower MaxPool on stored values: a maximum commutes with dequantisation and every rising function."""
     indices = node.outputs[1] if len(node.outputs) > 1 else ""
-    if indices in builder.consumers or indices in builder.outputs:
-        builder.define(indices, _indices(builder, node, ordered(builder, node.inputs[0])))
-    if node.output in builder.consumers or node.output in builder.outputs:
-        builder.define(node.output, _max_pool(builder, node, movable(builder, node.inputs[0])))
+    if builder.is_read(indices):
+        builder.define(indices, _indices(builder, node, strictly_monotone(builder, node.inputs[0])))
+    if builder.is_read(node.output):
+        builder.define(node.output, _max_pool(builder, node, monotone(builder, node.inputs[0])))
 
 
 def real_max_pool(builder: Builder, node: Node) -> OnnxValue:
@@ -72,11 +71,11 @@ def _max_pool(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
 
 
 def _window_maximum(builder: Builder, node: Node, value: OnnxValue) -> tuple[MaxPool, str]:
-    """The operator, and the tensor of the image."""
+    """The MaxPool of a node, and the tensor of its image."""
     image = image_positions(value.index)
     window = _pool_window(node, value, image)
     if not window.least_taps:
-        raise Unsupported("a window sees nothing but padding: its maximum would be minus infinity")
+        raise Unsupported("a window has only padding: its maximum would be minus infinity")
     op = MaxPool(window.kernel, window.stride, window.dilation, window.pads, window.out_size)
     return op, builder.arranged(value.tensor, image)
 
@@ -116,15 +115,16 @@ class ResultType:
 
 
 Emission = Callable[[OnnxValue, ResultType], OnnxValue]
-"""Function that emits an operator from an int8 value to a quantisation, or from a float value."""
+"""Function that emits an operator on an int8 or float value, with a result of the given type."""
 
 
 def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers: bool = True) -> None:
-    """Pool in int8 if the input and the result (after clips and views) are quantised, and `integers` has a
-    kernel; else in float.
+    """Lower a node by `emission`: in int8 if its input and its result (after views) are quantised.
+
+    Others are lowered in float; `integers`: whether there is an int8 kernel.
     """
     ending = follow(builder, node.output)
-    source = builder.pure(node.inputs[0])
+    source = builder.int8_form(node.inputs[0])
     if integers and source is not None and ending.quantization is not None and not ending.clips:
         nodes = fused_nodes(node, ending, quantized=True)
         result = emission(source, ResultType(DType.INT8, ending.quantization, nodes))
@@ -141,14 +141,14 @@ def int8_or_float(builder: Builder, node: Node, emission: Emission, *, integers:
 
 
 def average_pool(builder: Builder, node: Node) -> None:
-    """Lower AveragePool and GlobalAveragePool; the divisor excludes padding unless it is counted."""
+    """Lower AveragePool and GlobalAveragePool; the divisor includes padding only by count_include_pad."""
     counted = node.integer("count_include_pad", 0) != 0
 
     def emission(value: OnnxValue, result: ResultType) -> OnnxValue:
         image = image_positions(value.index)
         window = _pool_window(node, value, image)
         if not window.least_taps and not counted:
-            raise Unsupported("a window sees nothing but padding: its mean would be that of no element")
+            raise Unsupported("a window has only padding: its mean would be that of no element")
         op = AveragePool(window.kernel, window.stride, window.dilation, window.pads, window.out_size, counted)
         rounding = builder.model.roundings.get(node.label)
         if rounding is not None and result.dtype is DType.INT8:
@@ -171,16 +171,20 @@ REDUCTIONS: dict[str, Reduction] = {
 
 
 def reduce(builder: Builder, node: Node) -> None:
-    """Lower a mean: over rows and columns an average pool; over channels too, and otherwise, a Reduce."""
+    """Lower a reduction.
+
+    Maxima of quantised values are pools of stored values, means over rows and columns average pools, others
+    a Reduce.
+    """
     function = REDUCTIONS[node.op]
     value = builder.value(node.inputs[0])
-    axes = _axes_reduced(builder, node, value)
+    axes = _reduced_axes(builder, node, value)
     if all(value.shape[axis] == 1 for axis in axes):
-        builder.define(node.output, replace(value, index=_without(value.index, axes, node)))
+        builder.define(node.output, replace(value, index=_squeezed(value.index, axes, node)))
         return
     if function in ("max", "min") and value.real and value.table is not None:
-        value = movable(builder, node.inputs[0])
-        builder.define(node.output, _stored_extreme(builder, node, value, axes, least=function == "min"))
+        value = monotone(builder, node.inputs[0])
+        builder.define(node.output, _stored_extreme(builder, node, value, axes, minimum=function == "min"))
         return
 
     def emission(source: OnnxValue, result: ResultType) -> OnnxValue:
@@ -192,9 +196,9 @@ def reduce(builder: Builder, node: Node) -> None:
 def real_reduce(builder: Builder, node: Node) -> OnnxValue:
     """Lower a reduction on a float tensor."""
     value = builder.real(node.inputs[0])
-    axes = _axes_reduced(builder, node, value)
+    axes = _reduced_axes(builder, node, value)
     if all(value.shape[axis] == 1 for axis in axes):
-        return replace(value, index=_without(value.index, axes, node))
+        return replace(value, index=_squeezed(value.index, axes, node))
     return _reduced(builder, node, value, axes, ResultType(DType.FLOAT32, None, (node,)))
 
 
@@ -206,10 +210,10 @@ def _reduced(
     dtype, quantization = result.dtype, result.quantization
     tensor = builder.emit(op, (value.tensor,), out_shape, dtype, quantization, nodes=result.nodes)
     index = _reduced_index(value, axes, shape, dimensions)
-    return OnnxValue(tensor, _without(index, axes, node), real=True)
+    return OnnxValue(tensor, _squeezed(index, axes, node), real=True)
 
 
-def _axes_reduced(builder: Builder, node: Node, value: OnnxValue) -> tuple[int, ...]:
+def _reduced_axes(builder: Builder, node: Node, value: OnnxValue) -> tuple[int, ...]:
     axes = axes_of(builder.constants, node, value.index.ndim)
     if axes:
         return axes
@@ -217,16 +221,14 @@ def _axes_reduced(builder: Builder, node: Node, value: OnnxValue) -> tuple[int, 
 
 
 def _stored_extreme(
-    builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], *, least: bool
+    builder: Builder, node: Node, value: OnnxValue, axes: tuple[int, ...], *, minimum: bool
 ) -> OnnxValue:
-    """Lower the largest stored value as a maximum over windows; for the smallest, complement before and
-    after.
-    """
-    turned = np.bitwise_not(STORED).astype(np.int8)
-    meaning = builder.tensors[value.tensor].quantization or Quantization(1.0, 0)
+    """Emit the largest stored value over axes as a MaxPool; for the smallest, complement before and after."""
+    complement = np.bitwise_not(STORED).astype(np.int8)
+    quantization = builder.tensors[value.tensor].quantization or Quantization(1.0, 0)
     tensor = value.tensor
-    if least:
-        tensor = builder.looked_up(tensor, turned, meaning, (node,))
+    if minimum:
+        tensor = builder.looked_up(tensor, complement, quantization, (node,))
     value, shape, dimensions = _reduced_dimensions(builder, replace(value, tensor=tensor), axes)
     tensor = value.tensor
     rows, cols = (1 if place in dimensions else shape[place] for place in (0, 1))
@@ -235,14 +237,14 @@ def _stored_extreme(
     if 2 in dimensions:
         tensor = builder.viewed(tensor, (rows * cols, shape[2], 1))
         tensor = builder.viewed(_maximum(builder, node, tensor, (rows * cols, 1, 1)), (rows, cols, 1))
-    if least:
-        tensor = builder.looked_up(tensor, turned, meaning, (node,))
+    if minimum:
+        tensor = builder.looked_up(tensor, complement, quantization, (node,))
     index = _reduced_index(value, axes, shape, dimensions)
-    return replace(value, tensor=tensor, index=_without(index, axes, node))
+    return replace(value, tensor=tensor, index=_squeezed(index, axes, node))
 
 
 def _maximum(builder: Builder, node: Node, tensor: str, shape: Shape) -> str:
-    """The largest value of windows without padding that leave this shape."""
+    """Emit the MaxPool without padding whose result has the given shape."""
     source = builder.tensors[tensor]
     kernel = source.shape[0] // shape[0], source.shape[1] // shape[1]
     op = MaxPool(kernel, kernel, (1, 1), (0, 0, 0, 0), shape[:2])
@@ -252,7 +254,7 @@ def _maximum(builder: Builder, node: Node, tensor: str, shape: Shape) -> str:
 def _reduced_index(
     value: OnnxValue, axes: tuple[int, ...], shape: Shape, dimensions: tuple[int, ...]
 ) -> IndexArray:
-    """The positions of the results, stored with size 1 for reduced dimensions; axes stay as 1."""
+    """The positions of the results, in which reduced axes and stored dimensions have size 1."""
     reduced = tuple(1 if place in dimensions else size for place, size in enumerate(shape))
     index = value.index
     for axis in axes:
@@ -262,7 +264,8 @@ def _reduced_index(
     return np.ravel_multi_index(zeroed, reduced).astype(np.int32)
 
 
-def _without(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:
+def _squeezed(index: IndexArray, axes: tuple[int, ...], node: Node) -> IndexArray:
+    """The index array without the reduced axes, unless the node keeps them."""
     return index if node.integer("keepdims", 1) else index.squeeze(axes)
 
 
@@ -279,9 +282,9 @@ def _reduction(function: Reduction, shape: Shape, dimensions: tuple[int, ...]) -
 def _reduced_dimensions(
     builder: Builder, value: OnnxValue, axes: tuple[int, ...]
 ) -> tuple[OnnxValue, Shape, tuple[int, ...]]:
-    """The value, its stored shape, and the stored dimensions that the ONNX axes are together.
+    """The value, its stored shape, and the stored dimensions that consist of exactly these ONNX axes.
 
-    Tries the stored shape, then views of it, and then puts the axes first.
+    The shape is the present one, a view of it, or a transposition that makes the axes the rows.
     """
     merged = np.moveaxis(value.index, axes, range(-len(axes), 0))
     merged = merged.reshape(*merged.shape[: -len(axes)], -1)

@@ -1,4 +1,4 @@
-"""QuantizeLinear and DequantizeLinear on activations, and the views."""
+"""QuantizeLinear and DequantizeLinear on activations, and views."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mcudeploy.ops.requantize import quantize
 
 
 def dequantize_linear(builder: Builder, node: Node) -> None:
-    """Emit no operator: the value is the stored tensor seen through a table, until a reader needs floats."""
+    """Lower DequantizeLinear to a table on the stored tensor; a reader that needs floats adds an operator."""
     if node.inputs[0] in builder.constants:
         kind = builder.constants[node.inputs[0]].value.dtype
         raise Unsupported(f"a constant of type {kind} with these parameters is not supported")
@@ -26,9 +26,7 @@ def dequantize_linear(builder: Builder, node: Node) -> None:
 
 
 def quantize_linear(builder: Builder, node: Node) -> None:
-    """Lower QuantizeLinear: a Quantize operator on a float tensor; a lookup table, or nothing, on an int8
-    tensor.
-    """
+    """Lower QuantizeLinear: on a float tensor to Quantize, on an int8 tensor to a lookup table or nothing."""
     dtype = quantized_dtype(builder.model, builder.constants, node)
     quantization = activation_parameters(builder.constants, node, dtype)
     value = builder.value(node.inputs[0])
@@ -45,14 +43,14 @@ def quantize_linear(builder: Builder, node: Node) -> None:
         builder.define(node.output, replace(result, table=None))
         return
     builder.define(node.output, result)
-    if not _stays_a_table(builder, node.output, value.tensor):
+    if not _can_stay_table(builder, node.output, value.tensor):
         builder.integers(node.output)
 
 
-def _stays_a_table(builder: Builder, name: str, tensor: str) -> bool:
-    """Whether all readers combine the value only with the tensor that its table is over.
+def _can_stay_table(builder: Builder, name: str, tensor: str) -> bool:
+    """Whether all readers combine a value, which is a table on `tensor`, only with others on `tensor`.
 
-    Then one table covers the whole combination, and the value needs no memory.
+    Then one table covers each combination, and the value needs no memory.
     """
     readers = builder.consumers.get(name, [])
     if name in builder.outputs or not readers:

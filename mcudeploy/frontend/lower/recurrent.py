@@ -1,6 +1,4 @@
-"""LSTM, GRU and RNN: an operator for each direction and each result that is read, or a single one if states
-are kept.
-"""
+"""LSTM, GRU and RNN: an operator for each direction and each result that is read."""
 
 from __future__ import annotations
 
@@ -48,17 +46,18 @@ _CURVES = {
     "thresholdedrelu": CellFunction("threshold"),
 }
 """Functions of cells with their default parameters, by their names in lower case."""
-_ALPHAS = ("affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu")
-_BETAS = ("affine", "hardsigmoid", "scaledtanh")
-"""Functions with each of the parameters."""
+_WITH_ALPHA = ("affine", "elu", "hardsigmoid", "leakyrelu", "scaledtanh", "thresholdedrelu")
+_WITH_BETA = ("affine", "hardsigmoid", "scaledtanh")
+"""Functions that have the parameter alpha, and those that have beta."""
 _RESULTS: tuple[Result, ...] = ("steps", "last", "cell")
-_WEIGHTS, _RECURRENT, _BIAS, _FIRST_H = 1, 2, 3, 5
+_WEIGHTS, _RECURRENT, _BIAS, _INITIAL_H = 1, 2, 3, 5
+"""Positions of a node's inputs."""
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Direction:
-    """One direction of a network: its operator, its constants, and its initial states if they are tensors."""
+    """One direction of a node: its operator, its constants, and its initial states if they are tensors."""
 
     op: Recurrent
     constants: Mapping[str, ConstantArray]
@@ -71,7 +70,7 @@ def sequence_lstm(builder: Builder, node: Node) -> None:
 
 
 def recurrent(builder: Builder, node: Node) -> None:
-    """Lower in float. Rare attributes with a non-default value are refused by name."""
+    """Lower LSTM, GRU or RNN in float."""
     value = builder.real(node.inputs[0])
     index = value.index
     steps, batch, depth = index.shape
@@ -79,19 +78,19 @@ def recurrent(builder: Builder, node: Node) -> None:
         raise Unsupported(f"the batch is {batch}, only 1 is supported")
     source = builder.viewed(builder.arranged(value.tensor, index.reshape(steps, 1, depth)), (1, steps, depth))
     directions = _directions(builder, node, steps)
-    wanted: list[tuple[Result, str]] = [
+    read: list[tuple[Result, str]] = [
         (result, name)
         for result, name in zip(_RESULTS, node.outputs, strict=False)
-        if name in builder.consumers or name in builder.outputs
+        if builder.is_read(name)
     ]
-    if directions[0].op.keeps and any(result == "cell" for result, _ in wanted):
+    if directions[0].op.keeps and any(result == "cell" for result, _ in read):
         raise Unsupported("its last cell state is read, which is kept for the next run: leave out --stateful")
-    every: list[str] = []
-    for result, name in wanted:
+    all_steps: list[str] = []
+    for result, name in read:
         out_steps = steps if result == "steps" else 1
         hidden = directions[0].op.hidden
-        if result == "last" and every:
-            parts = [_last(builder, node, *each) for each in zip(every, directions, strict=True)]
+        if result == "last" and all_steps:
+            parts = [_last(builder, node, *each) for each in zip(all_steps, directions, strict=True)]
         else:
             parts = [
                 builder.emit(
@@ -104,7 +103,7 @@ def recurrent(builder: Builder, node: Node) -> None:
                 )
                 for each in directions
             ]
-        every = parts if result == "steps" else every
+        all_steps = parts if result == "steps" else all_steps
         tensor, count = parts[0], len(parts)
         if count > 1:
             tensor = builder.emit(
@@ -140,22 +139,22 @@ def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
             constants = _with_stored_weights(builder, node, at, constants)
         if states:
             del constants["initial"]
-        after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
-        own = tuple(state[at] for state in states)
+        reset_after = cell == "gru" and node.integer("linear_before_reset", 0) != 0
+        direction_states = tuple(state[at] for state in states)
         clip = node.number("cell_clip", 0.0) if "cell_clip" in node.attributes else inf
-        clipped = cell in ("lstm", "gru") and arrays[_BIAS] is not None  # by ONNX Runtime
-        saturates = clipped and not node.domain
-        op = Recurrent(cell, hidden, "steps", backwards, after, keeps, clip, saturates, unusual)
-        directions.append(_Direction(op, constants, own))
+        # ONNX Runtime clips the sums of LSTM and GRU if they have a bias.
+        saturates = cell in ("lstm", "gru") and arrays[_BIAS] is not None and not node.domain
+        op = Recurrent(cell, hidden, "steps", backwards, reset_after, keeps, clip, saturates, unusual)
+        directions.append(_Direction(op, constants, direction_states))
     return directions
 
 
 def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) -> tuple[list[list[str]], bool]:
-    """The computed initial states, by direction, and whether they are kept between runs.
+    """The tensors of computed initial states, by state and direction, and whether runs keep them.
 
-    `sizes` are the numbers of directions and of state channels.
+    `sizes` are the numbers of directions and of state channels. Constant states give an empty list.
     """
-    names = [node.input(position) for position in range(_FIRST_H, _FIRST_H + STATES[cell])]
+    names = [node.input(position) for position in range(_INITIAL_H, _INITIAL_H + STATES[cell])]
     if all(not name or name in builder.constants for name in names):
         return [], False
     directions, hidden = sizes
@@ -169,13 +168,13 @@ def _states(builder: Builder, node: Node, cell: Cell, sizes: tuple[int, int]) ->
         value = builder.real(name)
         if value.index.shape != (directions, 1, hidden):
             raise Unsupported(f"its first states have the shape {list(value.index.shape)}")
-        whole = builder.arranged(value.tensor, value.index.reshape(directions, 1, hidden))
-        states.append([_picked(builder, node, whole, at) for at in range(directions)])
+        by_direction = builder.arranged(value.tensor, value.index.reshape(directions, 1, hidden))
+        states.append([_state_of(builder, node, by_direction, at) for at in range(directions)])
     return states, False
 
 
-def _picked(builder: Builder, node: Node, states: str, direction: int) -> str:
-    """The state of a direction."""
+def _state_of(builder: Builder, node: Node, states: str, direction: int) -> str:
+    """The state of a direction, from those of all directions."""
     count, _, hidden = builder.shape_of(states)
     if count == 1:
         return states
@@ -189,20 +188,21 @@ def _along(array: _Floats, direction: int) -> _Floats:
 
 
 def _array(builder: Builder, node: Node, position: int, *, states_given: bool) -> _Floats | None:
-    """A constant input with the direction first; None for the sequence, its length, omitted inputs, and
-    initial states `states_given` as a tensor.
+    """A constant input [directions, ...]; None for the sequence, its length, and omitted inputs.
+
+    `states_given`: the initial states are tensors, so None too.
     """
     name = node.input(position)
-    if not name or position in (0, 4) or (states_given and position in (_FIRST_H, _FIRST_H + 1)):
+    if not name or position in (0, 4) or (states_given and position in (_INITIAL_H, _INITIAL_H + 1)):
         return None
     return builder.constant(name, "its weights, biases and initial states").value.astype(np.float32)
 
 
 def _functions(node: Node, directions: int) -> list[tuple[Cell, CellFunctions | None]]:
-    """The cell of each direction, and its functions if it is not a usual one."""
+    """The cell of each direction, and its functions if they are not those of a kernel."""
     usual = _ACTIVATIONS[node.op]
-    wished_names = node.attributes.get("activations") or usual * directions
-    names = [str(name).lower() for name in wished_names] if isinstance(wished_names, tuple) else []
+    stated = node.attributes.get("activations") or usual * directions
+    names = [str(name).lower() for name in stated] if isinstance(stated, tuple) else []
     if len(names) != len(usual) * directions:
         raise Unsupported(f"{len(names)} activations for {directions} directions of {node.op}")
     unknown = sorted(set(names) - _CURVES.keys())
@@ -226,21 +226,21 @@ def _functions(node: Node, directions: int) -> list[tuple[Cell, CellFunctions | 
 
 
 def _curves(node: Node, names: list[str]) -> list[CellFunction]:
-    """The functions; each takes its parameters from the front of the lists."""
+    """The functions of these names; each takes its parameters from the front of the node's lists."""
     alphas, betas = (_numbers(node, name) for name in ("activation_alpha", "activation_beta"))
     curves = []
     for name in names:
         curve = _CURVES[name]
-        if name in _ALPHAS and alphas:
+        if name in _WITH_ALPHA and alphas:
             curve = replace(curve, alpha=alphas.pop(0))
-        if name in _BETAS and betas:
+        if name in _WITH_BETA and betas:
             curve = replace(curve, beta=betas.pop(0))
         curves.append(curve)
     return curves
 
 
 def _numbers(node: Node, name: str) -> list[float]:
-    """A list of floats; an empty one if it is left out."""
+    """An attribute that is a list of floats; an empty list if it is left out."""
     numbers = node.attributes.get(name)
     return [float(value) for value in numbers] if isinstance(numbers, tuple) else []
 
@@ -257,7 +257,7 @@ def _require_plain(builder: Builder, node: Node, steps: int) -> None:
 def _with_stored_weights(
     builder: Builder, node: Node, direction: int, constants: dict[str, ConstantArray]
 ) -> dict[str, ConstantArray]:
-    """The constants with weights in int8, and their scales, if the file has both so."""
+    """The constants with weights in int8 and their scales, if the file has both weights in int8."""
     stored = []
     for position in (_WEIGHTS, _RECURRENT):
         matrix = builder.constants[node.input(position)].moved(lambda array: array[direction])
@@ -281,12 +281,12 @@ def _constants(node: Node, cell: Cell, hidden: int, arrays: list[_Floats | None]
     if weights is None or recurrent is None or len(weights) != gates or recurrent.shape != (gates, hidden):
         raise Unsupported(f"its weights do not fit hidden_size {hidden}")
     both = np.zeros(2 * gates, np.float32) if bias is None else bias
-    own, other = both[:gates].copy(), both[gates:].copy()
+    input_bias, recurrent_bias = both[:gates].copy(), both[gates:].copy()
     constants: dict[str, ConstantArray] = {"weights": weights, "recurrent": recurrent}
     if cell == "gru" and node.integer("linear_before_reset", 0) != 0:
-        constants["candidate_bias"] = other[2 * hidden :].copy()
-        other[2 * hidden :] = 0
-    constants["bias"] = own + other
+        constants["candidate_bias"] = recurrent_bias[2 * hidden :].copy()
+        recurrent_bias[2 * hidden :] = 0
+    constants["bias"] = input_bias + recurrent_bias
     states = [
         np.zeros(hidden, np.float32) if state is None else state.reshape(-1) for state in (first_h, first_c)
     ]
@@ -300,4 +300,4 @@ _RESTRICTIONS = "constant weights; no Softplus; initial states also as inputs, k
 LOWERINGS: dict[str, OperatorLowering] = {
     **dict.fromkeys(("GRU", "LSTM", "RNN"), OperatorLowering(recurrent, only=_RESTRICTIONS)),
 }
-OF_TFLITE: dict[str, Lowering] = {"SequenceLSTM": sequence_lstm}
+PRIVATE: dict[str, Lowering] = {"SequenceLSTM": sequence_lstm}

@@ -1,4 +1,4 @@
-"""Regions of images: chosen boxes, pixels at computed positions, and pools over regions."""
+"""Regions of images: selected boxes, pixels at computed positions, and pools over regions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,20 @@ from mcudeploy.ops.image.suppression import NonMaxSuppression
 
 
 def box_selection(builder: Builder, node: Node) -> None:
-    """BoxSelection: boxes [N, 4], scores [N], the number of results, the overlap and the lowest score."""
+    """Lower BoxSelection, whose inputs are boxes [N, 4], scores [N] and limits.
+
+    The limits are the number of results, the largest overlap and the lowest score.
+    """
     boxes, scores = (builder.real(name) for name in node.inputs[:2])
     (count,) = integers_of(builder.constant(node.input(2), "the number of boxes"))
-    most, least = (float(builder.constant(node.input(at), "a limit").value.item()) for at in (3, 4))
-    number = boxes.shape[0]
-    box_rows = builder.arranged(boxes.tensor, boxes.index.reshape(number, 1, 4), (node,))
-    vector = builder.arranged(scores.tensor, scores.index.reshape(1, 1, number), (node,))
-    op = NonMaxSuppression(count, least, most)
-    tensor = builder.emit(op, (box_rows, vector), (1, 1, count), DType.INT32, nodes=(node,))
+    max_overlap, min_score = (
+        float(builder.constant(node.input(at), "a limit").value.item()) for at in (3, 4)
+    )
+    box_count = boxes.shape[0]
+    box_rows = builder.arranged(boxes.tensor, boxes.index.reshape(box_count, 1, 4), (node,))
+    score_row = builder.arranged(scores.tensor, scores.index.reshape(1, 1, box_count), (node,))
+    op = NonMaxSuppression(count, min_score, max_overlap)
+    tensor = builder.emit(op, (box_rows, score_row), (1, 1, count), DType.INT32, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, positions((count,)), real=False))
 
 
@@ -45,7 +50,7 @@ def grid_sample(builder: Builder, node: Node) -> None:
 
 
 def roi_align(builder: Builder, node: Node) -> None:
-    """Lower RoiAlign in float. All regions are of the single image, so the batch indices are ignored."""
+    """Lower RoiAlign in float. There is one image, so the batch indices of regions are ignored."""
     image = builder.real(node.inputs[0])
     source = builder.arranged(image.tensor, image_positions(image.index), (node,))
     inputs, constants = [source], dict[str, ConstantArray]()
@@ -57,7 +62,7 @@ def roi_align(builder: Builder, node: Node) -> None:
         value = builder.real(node.inputs[1])
         count = value.shape[0]
         inputs.append(builder.arranged(value.tensor, value.index.reshape(count, 1, 4), (node,)))
-    how = node.text("coordinate_transformation_mode", "half_pixel")
+    coordinates = node.text("coordinate_transformation_mode", "half_pixel")
     mode = node.text("mode", "avg")
     if mode not in ("avg", "max"):
         raise Unsupported(f"mode {mode!r} is not supported; avg and max are")
@@ -66,7 +71,7 @@ def roi_align(builder: Builder, node: Node) -> None:
         bins,
         node.integer("sampling_ratio", 0),
         node.number("spatial_scale", 1.0),
-        how == "half_pixel",
+        coordinates == "half_pixel",
         mode == "max",
         count if regions is not None else None,
     )
@@ -81,4 +86,4 @@ LOWERINGS: dict[str, OperatorLowering] = {
     "GridSample": OperatorLowering(grid_sample, only="2-D images"),
     "RoiAlign": OperatorLowering(roi_align, only="batch 1; float32"),
 }
-OF_TFLITE: dict[str, Lowering] = {"BoxSelection": box_selection}
+PRIVATE: dict[str, Lowering] = {"BoxSelection": box_selection}

@@ -1,4 +1,4 @@
-"""Resize: nearest on stored values, linear in int8 or float, other sums of neighbours in float."""
+"""Resize: nearest on stored values, linear in int8 or float, other weighted sums in float."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _MODES: dict[str, Literal["nearest", "linear", "cubic"]] = {
 
 
 def resize(builder: Builder, node: Node) -> None:
-    """Resample the rows and columns of one image; batch and channels must stay."""
+    """Lower Resize of the rows and columns of one image."""
     value = builder.value(node.inputs[0])
-    weighted = _is_weighted(node)
+    weighted = _needs_tables(node)
     if _mode(node) == "nearest" and not weighted:
         builder.define(node.output, _nearest(builder, node, value))
         return
@@ -49,8 +49,8 @@ def _mode(node: Node) -> Literal["nearest", "linear", "cubic"]:
     return _MODES[mode]
 
 
-def _is_weighted(node: Node) -> bool:
-    """Whether pixels are sums weighted by tables."""
+def _needs_tables(node: Node) -> bool:
+    """Whether the weights of pixels come from tables, the operator Resample."""
     crops = node.text("coordinate_transformation_mode", "half_pixel") == CROPPING
     return crops or _mode(node) == "cubic" or (_mode(node) == "linear" and bool(node.integer("antialias", 0)))
 
@@ -69,7 +69,7 @@ def _resized(builder: Builder, node: Node, value: OnnxValue, result: ResultType)
     require_bounded(target.sizes, "its result")
     coordinates = node.text("coordinate_transformation_mode", "half_pixel")
     roi = _roi(builder, node, value.index.ndim) if coordinates == CROPPING else None
-    if target.sizes == value.shape and roi is None:  # the reference copies then, whatever the scales say
+    if target.sizes == value.shape and roi is None:  # ONNX Runtime copies in this case, whatever the scales
         target = _Target(target.sizes, (1.0,) * len(target.sizes))
     axes = [
         ResizedAxis(size, out_size, scale, coordinates, (0.0, 1.0) if roi is None else roi[axis])
@@ -79,7 +79,7 @@ def _resized(builder: Builder, node: Node, value: OnnxValue, result: ResultType)
     ][2:]
     for axis in axes:
         _require_corners(axis)
-    op = _resample(node, axes) if _is_weighted(node) else _resize(node, axes)
+    op = _resample(node, axes) if _needs_tables(node) else _resize(node, axes)
     source = builder.arranged(value.tensor, image)
     shape = (*op.out_size, image.shape[2])
     tensor = builder.emit(op, (source,), shape, result.dtype, result.quantization, nodes=result.nodes)
@@ -124,7 +124,7 @@ def _resample(node: Node, axes: list[ResizedAxis]) -> Resample:
 
 
 def _roi(builder: Builder, node: Node, rank: int) -> list[tuple[float, float]]:
-    """The region of each axis that is resized."""
+    """The region of each axis that is resized, as fractions of the axis: start and end."""
     axes = _axes(node, rank)
     bounds = [float(bound) for bound in builder.constant(node.input(1), "the roi").value.reshape(-1)]
     _require_length(bounds, axes * 2)
@@ -136,7 +136,7 @@ def _roi(builder: Builder, node: Node, rank: int) -> list[tuple[float, float]]:
 
 @dataclass(frozen=True, slots=True)
 class _Target:
-    """Size and scale of every axis."""
+    """Size of the result and scale of every axis."""
 
     sizes: tuple[int, ...]
     scales: tuple[float, ...]
@@ -172,11 +172,11 @@ def _target(builder: Builder, node: Node, shape: tuple[int, ...]) -> _Target:
 def _keep_aspect(
     policy: str, axes: list[int], shape: tuple[int, ...], sizes: list[int], scales: list[float]
 ) -> None:
-    """Set one scale for all axes, the smallest or the largest of the scales that the sizes imply."""
+    """Set one scale for all axes: the smallest or the largest of `scales`, which the sizes imply."""
     if policy not in ("not_larger", "not_smaller"):
         raise Unsupported(f"keep_aspect_ratio_policy {policy!r} is not supported")
-    wished = [scales[axis] for axis in axes]
-    scale = min(wished) if policy == "not_larger" else max(wished)
+    by_sizes = [scales[axis] for axis in axes]
+    scale = min(by_sizes) if policy == "not_larger" else max(by_sizes)
     for axis in axes:
         scales[axis], sizes[axis] = scale, int(np.floor(scale * shape[axis] + 0.5))
 

@@ -1,4 +1,4 @@
-"""Elements selected by constants: index arrays, and slices of stored tensors if the positions are regular."""
+"""Slice, Gather, Tile and other operators that select elements by constants, as rules of index arrays."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from mcudeploy.ops.move.move import Slice
 from mcudeploy.ops.move.take import MOST, Positions
 
 Rule = Callable[[Builder, Node, IndexArray], IndexArray]
+"""Function that makes the index array of a node's result from that of its first input."""
 
 
 def axis_of(node: Node, rank: int, name: str = "axis", default: int = 0) -> int:
@@ -98,7 +99,10 @@ def _slice(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
 
 
 def _range(start: int, end: int, step: int, size: int) -> slice:
-    """Clamp as ONNX does and Python does not: an end below the first element of a falling range is -1."""
+    """The Python slice of an ONNX range, whose bounds are clamped.
+
+    A falling range that includes element 0 ends at -1 in ONNX and at None in Python.
+    """
     start = start + size if start < 0 else start
     end = end + size if end < 0 else end
     if step > 0:
@@ -145,18 +149,17 @@ PICKS: dict[str, Rule] = {
     "Slice": _slice,
     "Tile": _tile,
 }
-"""The index array of a node's result, from its input's."""
 
 
 def picked(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
-    """The index array of a node's result. Raises Unsupported if it does not fit."""
+    """The index array of a node's result. Raises Unsupported if the node's constants do not fit `index`."""
     return np.asarray(PICKS[node.op](builder, node, index), np.int32)
 
 
 def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
     """Select the elements of a value at the tensor positions `index`, which may repeat.
 
-    Emits nothing if they are all elements of the tensor, and a Slice if they are regular.
+    Emits nothing if each element of the tensor is selected once, and a Slice if the positions are regular.
     """
     if index.size == 0:
         raise Unsupported("its result holds no elements")
@@ -171,22 +174,22 @@ def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> O
 
 
 def _of_concat(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue | None:
-    """Concatenate only the selected channels of concatenated int8 images, in their stored order.
+    """Emit a ConcatChannels that concatenates only the selected channels of int8 images, in stored order.
 
-    None for other values, and for graph outputs, which have their own order.
+    None if the value is not a Concat of such images, and for graph outputs, whose order is fixed.
     """
     concat = next((it for it in reversed(builder.operators) if it.output == value.tensor), None)
     source = builder.tensors[value.tensor]
     if concat is None or not isinstance(concat.op, Concat) or concat.op.axis != 2:
         return None
-    image = index.ndim in (3, 4) and index.shape[0] == 1
-    if source.dtype is not DType.INT8 or not image or not builder.outputs.isdisjoint(node.outputs):
+    is_image = index.ndim in (3, 4) and index.shape[0] == 1
+    if source.dtype is not DType.INT8 or not is_image or not builder.outputs.isdisjoint(node.outputs):
         return None
-    rows, cols, whole = source.shape
+    rows, cols, depth = source.shape
     pixels = image_positions(index).reshape(-1, index.shape[1])
     channels = pixels[0]
-    first = np.arange(rows * cols, dtype=np.int32)[:, np.newaxis] * whole
-    if len(pixels) != len(first) or not np.array_equal(pixels, first + channels):
+    pixel_starts = np.arange(rows * cols, dtype=np.int32)[:, np.newaxis] * depth
+    if len(pixels) != len(pixel_starts) or not np.array_equal(pixels, pixel_starts + channels):
         return None
     stored = _distinct(channels)
     if stored.size != channels.size:
@@ -210,6 +213,7 @@ def _of_concat(builder: Builder, value: OnnxValue, index: IndexArray, node: Node
 
 
 def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue | None:
+    """Emit a Slice of the value's tensor or of a view of it; None if the positions are not regular."""
     source = builder.tensors[value.tensor]
     for shape in dict.fromkeys(
         (source.shape, natural_shape(value.shape), *_slice_shapes(index, source.shape))
@@ -226,7 +230,7 @@ def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -
 
 
 def _slice_shapes(index: IndexArray, stored: Shape) -> Iterator[Shape]:
-    """The stored shape under which these positions may be a slice: groups of channels, such as shuffled ones.
+    """The view, if any, under which positions in groups of channels, such as shuffled ones, may be a slice.
 
     It keeps the rows if possible, so that these can still be cut.
     """
@@ -245,16 +249,17 @@ def _slice_shapes(index: IndexArray, stored: Shape) -> Iterator[Shape]:
 
 
 def _taken(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
+    """Emit an operator that selects elements by tables."""
     source = builder.tensors[value.tensor]
-    op, places, shape = _table_of(value, index, source.shape)
+    op, places, shape = _selection(value, index, source.shape)
     tensor = builder.viewed(value.tensor, shape)
     out_shape = op.loops((shape,)).output_shape()
     result = builder.emit(op, (tensor,), out_shape, source.dtype, source.quantization, nodes=(node,))
     return replace(value, tensor=result, index=places)
 
 
-def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Selection, IndexArray, Shape]:
-    """The operator, the positions of `index` in its result, and the shape under which it sees its input."""
+def _selection(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Selection, IndexArray, Shape]:
+    """The operator, the positions of `index` in its result, and the view of the tensor that it reads."""
     rows, cols, channels = stored
     for shape in dict.fromkeys((stored, natural_shape(value.shape), (rows * cols, 1, channels))):
         pattern = separated(index, shape)
@@ -266,8 +271,9 @@ def _table_of(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Selec
 
 
 def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
-    """The Slice of a tensor of `shape` that selects exactly these positions, and their places in the
-    result.
+    """The Slice of a tensor of `shape` that selects exactly these positions, and its result's index array.
+
+    None if there is no such Slice.
     """
     starts, steps, sizes, places = [], [], [], []
     for place in coordinates(index, shape):
@@ -286,12 +292,12 @@ def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
         return None
     stored = np.ravel_multi_index(tuple(places), out_shape).astype(np.int32)
     if _distinct(stored).size != index.size:
-        return None  # as many as the slice has, but some of them are selected twice
+        return None  # some elements are selected twice, others not at all
     return Slice((starts[0], starts[1], starts[2]), (steps[0], steps[1], steps[2]), out_shape), stored
 
 
 def _distinct(places: NDArray[np.signedinteger]) -> IndexArray:
-    """The distinct positions, in order: np.unique takes seconds for millions."""
+    """The distinct positions in rising order; np.unique would take seconds for millions."""
     return np.flatnonzero(np.bincount(places.reshape(-1))).astype(np.int32)
 
 
@@ -308,27 +314,24 @@ def real_pick(builder: Builder, node: Node) -> OnnxValue:
 
 
 def split(builder: Builder, node: Node) -> None:
-    """Emit a Slice for each output that is read."""
+    """Lower Split as a Slice for each output that is read."""
     value = builder.value(node.inputs[0])
     axis = axis_of(node, value.index.ndim)
     size, count = value.shape[axis], len(node.outputs)
     if node.input(1):
         sizes = integers_of(builder.constant(node.input(1), "the sizes"))
     else:
-        each = -(-size // count)
-        sizes = [each] * (count - 1) + [size - each * (count - 1)]
+        equal_size = -(-size // count)
+        sizes = [equal_size] * (count - 1) + [size - equal_size * (count - 1)]
     if sum(sizes) != size or min(sizes) < 1 or len(sizes) != count:
         raise Unsupported(f"sizes {sizes} do not fit an axis of {size}")
     first = 0
     for name, length in zip(node.outputs, sizes, strict=True):
-        if name and (name in builder.consumers or name in builder.outputs):
-            range_ = [f"{name}\0{label}" for label in ("start", "end", "axis")]
-            numbers = (first, first + length, axis)
-            builder.constants.update(
-                (key, Constant(np.array([number], np.int64)))
-                for key, number in zip(range_, numbers, strict=True)
-            )
-            inputs = (node.inputs[0], *range_)
+        if builder.is_read(name):
+            bounds = {"start": first, "end": first + length, "axis": axis}
+            constants = {f"{name}\0{key}": Constant(np.array([it], np.int64)) for key, it in bounds.items()}
+            builder.constants |= constants
+            inputs = (node.inputs[0], *constants)
             builder.producers[name] = replace(node, op="Slice", inputs=inputs, outputs=(name,), attributes={})
             pick(builder, builder.producers[name])
         first += length

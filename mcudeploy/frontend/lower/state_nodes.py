@@ -1,4 +1,4 @@
-"""Nodes that read or replace named states: Load, Queue (appends the newest rows), Write and SVDF."""
+"""Nodes that read or replace named states: Load, Queue, Write and SVDF."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder, Lowering
-from mcudeploy.frontend.lower.inputs import by_time, meaning, state_input
+from mcudeploy.frontend.lower.inputs import by_time, state_input, stored_quantization
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.quantization import activation_parameters
 from mcudeploy.frontend.onnx.values import IndexArray, OnnxValue, natural_shape, positions
@@ -24,11 +24,11 @@ _NOT_A_STATE = "its state is not kept between runs"
 
 
 def load(builder: Builder, node: Node) -> None:
-    """Load: read a copy of the state, because the run may replace the state meanwhile."""
+    """Lower Load, which reads a copy of a state: the run may replace the state before the copy is read."""
     name = node.inputs[0]
     shape = _shape(builder, name)
     stored = (1, shape[0], prod(shape[1:]))
-    state = state_input(builder, name, stored, meaning(builder, node.output))
+    state = state_input(builder, name, stored, stored_quantization(builder, node.output))
     if state is None:
         raise Unsupported(_NOT_A_STATE)
     source = builder.tensors[state]
@@ -39,9 +39,9 @@ def load(builder: Builder, node: Node) -> None:
 
 
 def queue(builder: Builder, node: Node) -> None:
-    """Queue: append the newest rows to a state, along an axis that is stored as rows."""
+    """Lower Queue, which appends the newest rows to a state, along an axis that is stored as rows."""
     name = node.inputs[1]
-    value = builder.settled(node.inputs[0])
+    value = builder.as_tensor(node.inputs[0])
     newest = by_time(builder, node, value.index)
     x = builder.arranged(value.tensor, newest.reshape(1, len(newest), -1), (node,))
     shape = _shape(builder, name)
@@ -49,35 +49,35 @@ def queue(builder: Builder, node: Node) -> None:
     index = np.argsort(order, axis=None).astype(np.int32).reshape(shape)
     length, *others = order.shape
     stored = (1, length, prod(others))
-    queue_tensor, state = _continued(builder, node, Queue(), (x,), stored, index=index)
+    queue_tensor, state = _emit_on_state(builder, node, Queue(), (x,), stored, index=index)
     rows = builder.viewed(queue_tensor, (length, prod(others[:-1]), others[-1] if others else 1))
     builder.define(node.output, OnnxValue(rows, index, value.real, quantization=state.quantization))
 
 
 def write(builder: Builder, node: Node) -> None:
-    """Write: put rows at computed positions of a state, along any axis."""
+    """Lower Write, which puts rows at constant or computed positions of a state, along any axis."""
     name, axis = node.inputs[1], node.integer("axis", 0)
-    value, known = builder.settled(node.inputs[0]), builder.constants.get(node.inputs[2])
+    value, known = builder.as_tensor(node.inputs[0]), builder.constants.get(node.inputs[2])
     shape = _shape(builder, name)
     outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
     count = value.shape[axis]
-    at, constants = tuple[str, ...](), dict[str, ConstantArray]()
+    computed, constants = tuple[str, ...](), dict[str, ConstantArray]()
     if known is not None:
         constants["positions"] = known.value.astype(np.int32).reshape(-1)
     else:
         places = builder.value(node.inputs[2])
-        at = (builder.arranged(places.tensor, places.index.reshape(1, 1, count), (node,)),)
+        computed = (builder.arranged(places.tensor, places.index.reshape(1, 1, count), (node,)),)
     x = builder.arranged(value.tensor, value.index.reshape(1, outer * count, inner), (node,))
     stored = (1, shape[0], prod(shape[1:]))
     op = WriteRows(outer, shape[axis], known is not None)
-    tensor, state = _continued(builder, node, op, (*at, x), stored, constants=constants)
+    tensor, state = _emit_on_state(builder, node, op, (*computed, x), stored, constants=constants)
     rows = builder.viewed(tensor, natural_shape(shape))
     builder.define(
         node.output, OnnxValue(rows, positions(shape), value.real, quantization=state.quantization)
     )
 
 
-def _continued(
+def _emit_on_state(
     builder: Builder,
     node: Node,
     op: OperatorDef,
@@ -87,12 +87,13 @@ def _continued(
     index: IndexArray | None = None,
     constants: Mapping[str, ConstantArray] | None = None,
 ) -> tuple[str, Tensor]:
-    """Emit an operator on `inputs`, of which the last one is newest rows, and on a state; return the tensor
-    that replaces the state, and the state.
+    """Emit an operator on `inputs` and a state; return the tensor that replaces the state, and the state.
+
+    The last of the inputs has the newest rows, whose quantisation a state of int8 takes.
     """
     *first, x = inputs
-    name, known = node.inputs[1], builder.tensors[x].quantization
-    state = builder.contents.get(name) or state_input(builder, name, stored, known, index)
+    name, quantization = node.inputs[1], builder.tensors[x].quantization
+    state = builder.contents.get(name) or state_input(builder, name, stored, quantization, index)
     if state is None:
         raise Unsupported(_NOT_A_STATE)
     stored_state = builder.tensors[state]
@@ -112,8 +113,9 @@ def _continued(
 
 
 def replace_state(builder: Builder, state_tensor: str, following: str, value: str) -> None:
-    """Make a tensor, which is an ONNX value, the next content of a state, and let it take over the memory of
-    the present content, the tensor `state_tensor`.
+    """Make the tensor `following`, the ONNX value `value`, the next content of a state.
+
+    It takes over the memory of the present content, the tensor `state_tensor`.
     """
     builder.contents[value] = following
     for at, state in enumerate(builder.states):
@@ -132,15 +134,17 @@ def _shape(builder: Builder, name: str) -> tuple[int, ...]:
 
 
 def svdf(builder: Builder, node: Node) -> None:
-    """Lower the float form. Its operands are the newest values, the state, weights and bias."""
+    """Lower the float SVDF, whose operands are the newest values, the state, weights and bias."""
     weights, bias = (builder.constant(node.inputs[at], "its weights").value for at in (2, 3))
     constants = {"weights": weights.astype(np.float32), "bias": bias.astype(np.float32)}
     _emit_svdf(builder, node, builder.real(node.inputs[0]), constants, None)
 
 
 def quantized_svdf(builder: Builder, node: Node) -> None:
-    """Lower the int8 form. Scale and zero point follow the state and the weights; after them come the bias
-    and its scale, and scale and zero point of the result.
+    """Lower the int8 SVDF.
+
+    Its operands are the newest values, the state, the weights and the bias with their scales and, but for the
+    bias, zero points; then scale and zero point of the result.
     """
     weights, scale, bias = (builder.constant(node.inputs[at], "its weights").value for at in (4, 5, 7))
     constants: dict[str, ConstantArray] = {
@@ -177,7 +181,7 @@ def _emit_svdf(
     builder.define(node.output, OnnxValue(tensor, index, real=of_result is None, quantization=of_result))
 
 
-OF_TFLITE: dict[str, Lowering] = {
+PRIVATE: dict[str, Lowering] = {
     "Load": load,
     "QuantizedSVDF": quantized_svdf,
     "Queue": queue,

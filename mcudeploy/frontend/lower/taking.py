@@ -1,4 +1,4 @@
-"""Selection of elements of a tensor in any order, with repetitions."""
+"""Operators that select elements of a tensor in any order, with repetitions."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ Coordinates = tuple[NDArray[np.intp], ...]
 
 
 def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
-    """The operator that selects the positions `wanted` of a tensor of `shape`; `wanted` has the stored output
-    shape.
-    """
+    """The operator that selects the positions `wanted` of a tensor of `shape`; `wanted` has its out shape."""
     places = coordinates(wanted, shape)
     varying = _varying(places)
     if all(varying[axis] <= {axis} for axis in range(3)):
@@ -28,7 +26,7 @@ def taking(wanted: IndexArray, shape: Shape) -> Take | Gather:
 
 
 def depth_to_space(wanted: IndexArray, shape: Shape) -> DepthToSpace | None:
-    """The operator that turns channels of a tensor of `shape` into the pixels `wanted`; None if none does."""
+    """The operator that turns channels of a tensor of `shape` into the pixels `wanted`, or None."""
     size, depth = (wanted.shape[0], wanted.shape[1]), wanted.shape[2]
     pixels = shape[2] // depth
     if pixels < 2 or shape[2] % depth:
@@ -48,7 +46,7 @@ def depth_to_space(wanted: IndexArray, shape: Shape) -> DepthToSpace | None:
 
 
 def separated(index: IndexArray, shape: Shape) -> tuple[Take, IndexArray] | None:
-    """The Take of a tensor of `shape` that selects the positions `index`, and their places in its result.
+    """The Take of a tensor of `shape` that selects the positions `index`, and the index array of its result.
 
     None if an axis of the index runs along several dimensions of the tensor.
     """
@@ -64,7 +62,7 @@ def separated(index: IndexArray, shape: Shape) -> tuple[Take, IndexArray] | None
 
 
 def _varying(places: Coordinates) -> list[set[int]]:
-    """The dimensions of the tensor along which each axis moves."""
+    """For each axis of an index array, the dimensions of the tensor along which its positions vary."""
     return [
         {dimension for dimension, place in enumerate(places) if np.any(place != place.take([0], axis))}
         for axis in range(places[0].ndim)
@@ -76,13 +74,13 @@ def _axes_by_dimension(
 ) -> tuple[list[int], list[int], list[int]]:
     """The axes that form each dimension of the result, outermost first, in tensor order.
 
-    A repeated axis gets a separate dimension if the usual layout has room for it; else it joins the previous
-    axis.
+    An axis along which elements repeat gets its own dimension if one is free in the default layout. Otherwise
+    it joins the dimension of the previous axis.
     """
     used = set[int]().union(*varying)
-    stored, usual = default_layout(index.shape)
-    wishes = _varying(coordinates(usual, stored))
-    axes_taken: tuple[list[tuple[float, int]], ...] = ([], [], [])
+    default_shape, default_index = default_layout(index.shape)
+    default_dimensions = _varying(coordinates(default_index, default_shape))
+    axes_of: tuple[list[tuple[float, int]], ...] = ([], [], [])  # by dimension: (-step, axis)
     last = None
     for axis, dimensions in enumerate(varying):
         if dimensions:
@@ -90,15 +88,15 @@ def _axes_by_dimension(
             step = float(np.abs(np.diff(places[dimension], axis=axis)).max())
             last = dimension, step
         else:
-            free = wishes[axis] - used
+            free = default_dimensions[axis] - used
             dimension, step = (min(free, default=2), np.inf) if free or last is None else last
-        axes_taken[dimension].append((-step, axis))
-    rows, cols, channels = ([axis for _, axis in sorted(axes)] for axes in axes_taken)
+        axes_of[dimension].append((-step, axis))
+    rows, cols, channels = ([axis for _, axis in sorted(axes)] for axes in axes_of)
     return rows, cols, channels
 
 
 def _table(place: NDArray[np.intp], axes: list[int]) -> Positions:
-    """The coordinate along these axes, in their order."""
+    """The coordinates along these axes, in their order: a table of Take."""
     others = [axis for axis in range(place.ndim) if axis not in axes]
     line = place.transpose(*others, *axes)[(0,) * len(others)]
     return tuple(line.reshape(-1).tolist())

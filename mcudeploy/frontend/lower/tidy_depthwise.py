@@ -1,7 +1,7 @@
-"""Depthwise convolutions of parts of the same channels, with kernels of several sizes, as a single one.
+"""Depthwise convolutions with kernels of several sizes, each of a part of the channels, joined into one.
 
 Networks that mix kernel sizes split channels, filter each part by the newest rows that its kernel needs, and
-concatenate the results. With zeros before the smaller kernels, one convolution does that without a copy.
+concatenate the results. With zeros before the smaller kernels, one convolution does this without a copy.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from mcudeploy.ops.conv.conv_asymmetric import is_asymmetric
 from mcudeploy.ops.move.concat import Concat
 from mcudeploy.ops.move.move import Slice
 
-_MOST_GROWTH = 2
-"""The most products of the joined convolution, as a multiple of the products of its parts."""
+_MAX_GROWTH = 2
+"""Limit of the products of the joined convolution, as a multiple of the products of its parts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A depthwise convolution of channels of `source` from `channel` on, and of its rows from `row` on."""
+    """A depthwise convolution that reads channels of `source` from `channel` on, and rows from `row` on."""
 
     operator: Operator
     conv: Conv2d
@@ -35,29 +35,29 @@ class _Part:
     channel: int
 
     @property
-    def shared(self) -> tuple[object, ...]:
-        """The facts that all parts of a convolution share."""
+    def common_facts(self) -> tuple[object, ...]:
+        """The facts that are equal in all parts of a joined convolution."""
         conv = self.conv
         rest = conv.kernel_shape[1], conv.stride, conv.dilation, conv.low, conv.high, conv.rounding
         return self.source, *rest, tuple(self.operator.constants)
 
 
 def join_depthwise(graph: Graph) -> Graph:
-    """Return the graph with such parts joined."""
+    """Return the graph in which the depthwise convolutions before each fitting Concat are joined."""
     producers = {operator.output: operator for operator in graph.operators}
     counts = {name: len(places) for name, places in graph.readers().items()}
-    ios = {io.tensor for io in graph.outputs}
-    wholes: dict[str, Operator] = {}
+    outputs = {io.tensor for io in graph.outputs}
+    joined_by_output: dict[str, Operator] = {}
     for operator in graph.operators:
         parts = [_part(graph, producers, name) for name in operator.inputs]
         if isinstance(operator.op, Concat) and operator.op.axis == 2 and None not in parts:
-            alone = all(counts[name] == 1 and name not in ios for name in operator.inputs)
-            whole = _whole(graph, operator, [part for part in parts if part is not None])
-            if alone and whole is not None:
-                wholes[operator.output] = whole
-    if not wholes:
+            sole_reader = all(counts[name] == 1 and name not in outputs for name in operator.inputs)
+            joined = _joined(graph, operator, [part for part in parts if part is not None])
+            if sole_reader and joined is not None:
+                joined_by_output[operator.output] = joined
+    if not joined_by_output:
         return graph
-    return _without_unread(graph, [wholes.get(it.output, it) for it in graph.operators])
+    return _without_unread(graph, [joined_by_output.get(it.output, it) for it in graph.operators])
 
 
 def _part(graph: Graph, producers: Mapping[str, Operator], name: str) -> _Part | None:
@@ -78,17 +78,17 @@ def _part(graph: Graph, producers: Mapping[str, Operator], name: str) -> _Part |
     return _Part(operator, conv, source, row, channel)
 
 
-def _whole(graph: Graph, concat: Operator, parts: list[_Part]) -> Operator | None:
+def _joined(graph: Graph, concat: Operator, parts: list[_Part]) -> Operator | None:
     """The convolution of all channels of the source; None if its parts do not fit together."""
     first, source, output = parts[0], graph.tensors[parts[0].source], graph.tensors[concat.output]
     ends = list(accumulate((part.conv.out_channels for part in parts), initial=0))
-    meanings = {graph.tensors[part.operator.output].quantization for part in parts}
+    quantizations = {graph.tensors[part.operator.output].quantization for part in parts}
     step = first.conv.dilation[0]
     if (
-        len({part.shared for part in parts}) > 1
+        len({part.common_facts for part in parts}) > 1
         or [part.channel for part in parts] != ends[:-1]
         or source.shape[2] != ends[-1]
-        or meanings != {output.quantization}
+        or quantizations != {output.quantization}
         or output.dtype is not DType.INT8
         or any(part.row % step for part in parts)
     ):
@@ -99,7 +99,7 @@ def _whole(graph: Graph, concat: Operator, parts: list[_Part]) -> Operator | Non
         first.conv, out_channels=ends[-1], groups=ends[-1], kernel_shape=(rows, first.conv.kernel_shape[1])
     )
     if (
-        rows * ends[-1] > _MOST_GROWTH * products
+        rows * ends[-1] > _MAX_GROWTH * products
         or (rows - 1) * step >= source.shape[0]
         or op.loops((source.shape,)).output_shape() != output.shape
     ):
@@ -124,7 +124,7 @@ def _filled(part: _Part, rows: int, step: int) -> ConstantArray:
 
 
 def _without_unread(graph: Graph, operators: list[Operator]) -> Graph:
-    """Return the graph with these operators, without operators whose results nothing reads now."""
+    """Return the graph with these operators, except those whose results nothing reads."""
     needed = alive(operators, {io.tensor for io in graph.outputs})
     names = {operator.output for operator in needed} | {io.tensor for io in graph.inputs}
     return replace(

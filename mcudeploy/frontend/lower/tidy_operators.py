@@ -1,6 +1,4 @@
-"""Final passes over the operators: they fuse clamps and last states into producers, and order the replacement
-of states.
-"""
+"""Final passes over the operators: fusion of clips and of slices of last steps, and the order of states."""
 
 from __future__ import annotations
 
@@ -24,7 +22,7 @@ from mcudeploy.ops.scalar.elementwise import Binary, Lut
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tidied:
-    """The final operators and outputs, and the values of the reference by tensor."""
+    """The final operators and outputs, and the reference's value of each tensor."""
 
     operators: tuple[Operator, ...]
     outputs: tuple[GraphIO, ...]
@@ -39,14 +37,14 @@ def tidy(
 ) -> Tidied:
     """Remove dead operators, and tables that only clip: the operator before them clips instead."""
     wanted = {io.tensor for io in outputs}
-    remaining, renamed = _clips_fused(alive(operators, wanted), wanted, tensors)
-    results: dict[str, GraphIO] = {}
+    remaining, renamed = _with_clips_fused(alive(operators, wanted), wanted, tensors)
+    final_references: dict[str, GraphIO] = {}
     for name, io in references.items():
         if name not in renamed.values():
             final = renamed.get(name, name)
-            results[final] = replace(io, tensor=final)
-    ends = tuple(replace(io, tensor=renamed.get(io.tensor, io.tensor)) for io in outputs)
-    return Tidied(tuple(remaining), ends, results)
+            final_references[final] = replace(io, tensor=final)
+    final_outputs = tuple(replace(io, tensor=renamed.get(io.tensor, io.tensor)) for io in outputs)
+    return Tidied(tuple(remaining), final_outputs, final_references)
 
 
 def alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
@@ -60,17 +58,15 @@ def alive(operators: Sequence[Operator], wanted: set[str]) -> list[Operator]:
     return living[::-1]
 
 
-def _clips_fused(
+def _with_clips_fused(
     operators: Sequence[Operator], wanted: set[str], tensors: Mapping[str, Tensor]
 ) -> tuple[list[Operator], dict[str, str]]:
-    """Fuse a Lut that only clamps into its producer, if that has a clip and no other reader.
+    """The operators, in which a Lut that only clips is fused into the operator before it.
 
-    Also returns the removed tensors, each with the name of the tensor that holds its values.
+    This operator must be able to clip, and have no other reader. Also returns, by removed tensor, the tensor
+    that holds its values.
     """
-    readers: dict[str, int] = {}
-    for operator in operators:
-        for name in operator.inputs:
-            readers[name] = readers.get(name, 0) + 1
+    readers = Counter(name for operator in operators for name in operator.inputs)
     result: list[Operator] = []
     producers: dict[str, int] = {}
     renamed: dict[str, str] = {}
@@ -91,7 +87,7 @@ def _clips_fused(
 
 
 def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor]) -> Operator | None:
-    """The producer with the table's clamp; None if the table is not a clamp or the producer has no clip."""
+    """The producer with the table's clip; None if the table is not a clip, or the producer cannot clip."""
     op = producer.op
     quantization = tensors[table.output].quantization
     if not isinstance(op, Affine | Conv2d | Binary) or quantization is None:
@@ -109,25 +105,29 @@ def _clipped(producer: Operator, table: Operator, tensors: Mapping[str, Tensor])
     return replace(producer, op=replace(op, low=low, high=high), onnx_nodes=nodes)
 
 
-def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
-    """Replace a slice of the last state if nothing else reads the steps; return the outputs."""
+def fuse_last_steps(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[GraphIO, ...]:
+    """Let a recurrent operator write its last step alone if only a slice of that step is read.
+
+    Removes the slice, changes the builder, and returns the outputs with the tensors that they then have.
+    """
     reads = Counter(name for operator in builder.operators for name in operator.inputs)
     reads.update(io.tensor for io in outputs)
     producers = {operator.output: operator for operator in builder.operators}
     slices: dict[str, str] = {}
-    alone: dict[str, OperatorDef] = {}
+    last_step_ops: dict[str, OperatorDef] = {}
     for operator in builder.operators:
         source = operator.inputs[0]
         if isinstance(operator.op, Slice) and reads[source] == 1 and source in producers:
-            op = _last_state(operator.op, producers[source], builder)
+            op = _last_step_op(operator.op, producers[source], builder)
             if op is not None:
-                slices[operator.output], alone[source] = source, op
+                slices[operator.output], last_step_ops[source] = source, op
     operators: list[Operator] = []
     for operator in builder.operators:
         if operator.output in slices:
             continue
         inputs = tuple(slices.get(name, name) for name in operator.inputs)
-        operators.append(replace(operator, op=alone.get(operator.output, operator.op), inputs=inputs))
+        op = last_step_ops.get(operator.output, operator.op)
+        operators.append(replace(operator, op=op, inputs=inputs))
     builder.operators = operators
     for last, steps in slices.items():
         builder.tensors[steps] = replace(builder.tensors[last], name=steps)
@@ -137,8 +137,8 @@ def last_states_alone(builder: Builder, outputs: tuple[GraphIO, ...]) -> tuple[G
     return tuple(replace(io, tensor=slices.get(io.tensor, io.tensor)) for io in outputs)
 
 
-def _last_state(part: Slice, source: Operator, builder: Builder) -> OperatorDef | None:
-    """The operator of the last state alone, if a slice selects it from all states."""
+def _last_step_op(part: Slice, source: Operator, builder: Builder) -> OperatorDef | None:
+    """The operator that writes its last step alone, if `part` selects exactly this step."""
     _, steps, hidden = builder.shape_of(source.output)
     last = source.op.last_state(steps)
     if last is None:
@@ -147,17 +147,18 @@ def _last_state(part: Slice, source: Operator, builder: Builder) -> OperatorDef 
     return op if part.out_shape == (1, 1, hidden) and part.start == (0, step, 0) else None
 
 
-def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tuple[Operator, ...]:
-    """Let the operator that replaces a state depend on all other readers of the state.
+def replaced_after_readers(operators: Sequence[Operator], states: Sequence[State]) -> tuple[Operator, ...]:
+    """Let the operator that replaces a state run after all other readers of the state.
 
-    It takes the results of those that it does not depend on as further inputs, which it does not use. States
-    that depend on each other need this: without it, an order may replace one before the other is computed.
+    It gets the results of these readers as further inputs, which it does not use, unless it depends on them
+    anyway. States that depend on each other need this: otherwise an order may replace one of them before the
+    other is computed.
     """
     producers = {operator.output: operator for operator in operators}
-    before = {following: present for state in states for present, following in pairwise(state.chain)}
+    replaced_by = {following: present for state in states for present, following in pairwise(state.chain)}
     result = []
     for operator in operators:
-        state = before.get(operator.output, operator.output)
+        state = replaced_by.get(operator.output, operator.output)
         if state in operator.inputs:
             needed = set(_ancestors(producers, operator))
             names = _views(operators, state)
@@ -172,7 +173,7 @@ def replaced_last(operators: Sequence[Operator], states: Sequence[State]) -> tup
 
 
 def _in_order(operators: Sequence[Operator]) -> tuple[Operator, ...]:
-    """Sort the operators topologically; keep the present order otherwise."""
+    """Sort the operators topologically, with as few changes of their order as possible."""
     producers = {operator.output: operator for operator in operators}
     ordered = dict[str, Operator]()
     for operator in operators:
@@ -180,7 +181,7 @@ def _in_order(operators: Sequence[Operator]) -> tuple[Operator, ...]:
         while waiting:
             last = waiting[-1]
             needed = [producers[name] for name in last.inputs if name in producers and name not in ordered]
-            if needed and len(waiting) <= len(operators):  # more wait only if they depend on each other
+            if needed and len(waiting) <= len(operators):  # more are waiting only in a cycle
                 waiting.append(needed[0])
             else:
                 ordered[waiting.pop().output] = last

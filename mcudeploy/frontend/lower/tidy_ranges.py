@@ -1,7 +1,7 @@
-"""Bounds of the channels of activations: the least and the largest stored value of each.
+"""Bounds of the stored values of each channel of activations.
 
-Interval arithmetic on the integers of the kernels proves that a channel with equal bounds has that value at
-every position of every inference. For float32 channels only constants are known.
+Interval arithmetic on the integers of the kernels derives them. A channel with equal bounds has this value at
+every position in every run. Of float32 channels only constant ones are found.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Range:
-    """Bounds of every channel: int64 for int8 tensors, else float64; infinite if unknown."""
+    """Bounds of every channel: int64 for int8 tensors, else float64, where unknown bounds are infinite."""
 
     low: Array
     high: Array
@@ -38,15 +38,16 @@ class Range:
 
 def ranges_of(graph: Graph) -> dict[str, Range]:
     """The range of every tensor of a graph."""
-    ranges = {io.tensor: _anything(graph.tensors[io.tensor]) for io in graph.inputs}
+    ranges = {io.tensor: _unknown(graph.tensors[io.tensor]) for io in graph.inputs}
     for operator in graph.operators:
         output = graph.tensors[operator.output]
         known = _range(graph, operator, [ranges[name] for name in operator.inputs])
-        ranges[operator.output] = known or _anything(output)
+        ranges[operator.output] = known or _unknown(output)
     return ranges
 
 
-def _anything(tensor: Tensor) -> Range:
+def _unknown(tensor: Tensor) -> Range:
+    """The range of all stored values."""
     channels = tensor.shape[2]
     if tensor.dtype is DType.INT8:
         return Range(np.full(channels, -128, np.int64), np.full(channels, 127, np.int64))
@@ -54,14 +55,14 @@ def _anything(tensor: Tensor) -> Range:
 
 
 def _range(graph: Graph, operator: Operator, inputs: list[Range]) -> Range | None:
-    """Bounds of the result of an operator; None if its results are not followed."""
+    """Bounds of the result of an operator; None for kinds of operators that are not analysed."""
     op, sources, output = operator.op, graph.input_tensors(operator), graph.tensors[operator.output]
     if isinstance(op, Conv2d):
         if output.dtype is DType.FLOAT32:
             return _float_convolution(op, operator, inputs[0])
         try:
             constants, numbers = numbers_of(Results(op.low, op.high), operator, sources[0], output)
-        except ValueError:  # the kernel will refuse it, and say why
+        except ValueError:  # code generation will report why the kernel refuses the numbers
             return None
         sums = products(op, constants.weights, _padded(op.pads, sources[0], inputs[0]))
         ends = (requantized(constants, numbers, constants.bias + each) for each in (sums.low, sums.high))
@@ -95,8 +96,8 @@ def products(conv: Conv2d, weights: Array, bounds: Range) -> Range:
     outputs, groups = len(weights), conv.groups
     low, high = (each.reshape(groups, 1, 1, 1, -1) for each in (bounds.low, bounds.high))
     by_group = weights.astype(np.int64).reshape(groups, outputs // groups, *weights.shape[1:])
-    one, other = by_group * low, by_group * high
-    sums = (pick(one, other).sum(axis=(2, 3, 4)).reshape(-1) for pick in (np.minimum, np.maximum))
+    ends = by_group * low, by_group * high
+    sums = (extreme(*ends).sum(axis=(2, 3, 4)).reshape(-1) for extreme in (np.minimum, np.maximum))
     return Range(*sums)
 
 
@@ -110,11 +111,11 @@ def requantized(constants: ConvConstants, numbers: dict[str, Any], sums: Array) 
 
 
 def _float_convolution(conv: Conv2d, operator: Operator, bounds: Range) -> Range:
-    """The bounds of a float convolution: a channel whose products are zero for every input equals its bias.
-    """
+    """The bounds of a float convolution: a channel all of whose products are zero equals its bias."""
     weights = operator.constants["weights"]
-    zero = (bounds.low == 0) & (bounds.high == 0)
+    zero_input = (bounds.low == 0) & (bounds.high == 0)
     by_group = weights.reshape(conv.groups, -1, *weights.shape[1:])
-    silent = ((by_group == 0) | zero.reshape(conv.groups, 1, 1, 1, -1)).all(axis=(2, 3, 4)).reshape(-1)
+    zero_product = (by_group == 0) | zero_input.reshape(conv.groups, 1, 1, 1, -1)
+    is_bias = zero_product.all(axis=(2, 3, 4)).reshape(-1)
     bias = np.clip(operator.constants["bias"].astype(np.float64), conv.low, conv.high)
-    return Range(np.where(silent, bias, -np.inf), np.where(silent, bias, np.inf))
+    return Range(np.where(is_bias, bias, -np.inf), np.where(is_bias, bias, np.inf))

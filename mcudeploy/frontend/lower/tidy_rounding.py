@@ -1,4 +1,4 @@
-"""The rounding of int8 results, for the whole graph."""
+"""The choice of the rounding of int8 results, for the whole graph."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ _MOVES = frozenset((
     "DepthToSpace", "MaxPool", "OverlapAdd", "Pad", "Queue", "RealFft", "Reshape", "Slice",
     "StreamedInput", "Take", "Transpose",
 ))  # fmt: skip
-"""Kinds of operators that do not change int8 values, or do not read any."""
+"""Kinds of operators that copy int8 values, or read none."""
 _TABLES = ("ELU", "EXP", "GELU", "LOG", "LOGISTIC", "QUANTIZE", "RSQRT", "TANH")
 """Operators of .tflite files whose tables are those of TFLite."""
 
 
 def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Graph:
-    """Return the graph with operators that round so; the default applies if all can do so.
+    """Return the graph with operators that have the given rounding, or the default if all support it.
 
-    Raises ModelError naming the operators that cannot.
+    Raises ModelError naming the operators that lack the given rounding.
     """
     operators = [operator for operator in graph.operators if _rounds(graph, operator)]
     if (rounding or by_default) == "once" or not operators:
@@ -47,9 +47,9 @@ def rounded(graph: Graph, rounding: Rounding | None, by_default: Rounding) -> Gr
 
 
 def _rounds(graph: Graph, operator: Operator) -> bool:
-    """Whether an operator of a quantised network rounds a result.
+    """Whether an operator of a quantised network rounds a result in its own way.
 
-    Conversions of graph inputs and outputs are exact.
+    All roundings convert graph inputs and outputs alike.
     """
     if operator.op.kind in _MOVES or all(tensor.dtype is not DType.INT8 for tensor in graph.tensors.values()):
         return False
@@ -83,19 +83,22 @@ def _twice(graph: Graph, operator: Operator) -> Operator | None:
 
 
 def _whole_axes(pool: AveragePool, source: Shape) -> tuple[int, ...]:
-    """The axes over which a pool takes the mean, if its windows are whole axes, as a MEAN has them."""
+    """The axes over which a pool takes the mean, if its windows are whole axes; else an empty tuple."""
     whole = tuple(axis for axis in (0, 1) if pool.kernel_shape[axis] == source[axis] > 1)
     alone = all(pool.kernel_shape[axis] == 1 == pool.stride[axis] for axis in (0, 1) if axis not in whole)
     return whole if alone and not any(pool.pads) else ()
 
 
 def _table(graph: Graph, operator: Operator) -> Operator | None:
-    """The same table, or that of TFLite for a change of scale."""
+    """The Lut with TFLite's table for a change of scale, or with its own if that is another function.
+
+    None if the file's operator is not one whose tables equal TFLite's.
+    """
     kinds = {name.split(" ")[1] for name in operator.onnx_nodes if " " in name}
     if not kinds or not kinds.issubset(_TABLES):
         return None
     (source,), output = graph.input_tensors(operator), graph.tensors[operator.output]
     table = requantized_twice(quantization_of(source), quantization_of(output)).astype(np.int32)
-    if np.abs(operator.constants["table"] - table).max() > 1:  # it is another function
+    if np.abs(operator.constants["table"] - table).max() > 1:  # more than a change of scale
         return operator
     return replace(operator, constants={"table": table.astype(np.int8)})

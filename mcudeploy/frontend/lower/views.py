@@ -1,4 +1,4 @@
-"""Nodes without run-time cost: they only transform index arrays."""
+"""Views: nodes that only transform index arrays, and cost nothing at run time."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ def _reshape(constants: Mapping[str, Constant], node: Node, index: IndexArray) -
             if size == 0 and axis < index.ndim:
                 wanted[axis] = index.shape[axis]
     known = prod(size for size in wanted if size != -1)
-    counts = known > 0 and min(wanted, default=0) >= -1 and wanted.count(-1) <= 1
-    if not counts or (index.size % known if -1 in wanted else index.size != known):
+    is_shape = known > 0 and min(wanted, default=0) >= -1 and wanted.count(-1) <= 1
+    if not is_shape or (index.size % known if -1 in wanted else index.size != known):
         raise Unsupported(f"{list(index.shape)} cannot be reshaped to {wanted}")
     return index.reshape(wanted)
 
@@ -91,7 +91,7 @@ VIEWS: dict[str, _ViewRule] = {
     "Transpose": _transpose,
     "Identity": lambda constants, node, index: index,
 }
-"""Transformation of the input's index array by each view."""
+"""For each view, the function from the index array of its input to that of its result."""
 
 
 def view_index(constants: Mapping[str, Constant], node: Node, index: IndexArray) -> IndexArray:
