@@ -121,14 +121,12 @@ def four_bit_notes(operators: Iterable[Operator], tensors: Mapping[str, Tensor])
             depthwise = it.op.windowing.is_depthwise(source.shape[2])
             stays = not depthwise and can_stay_packed(it.constants["weights"], it.op.groups)
             (packed if stays else wide).append(it)
-    packed_weights, wide_weights = (
-        sum(it.constants["weights"].size for it in each) for each in (packed, wide)
-    )
-    if packed_weights < _MIN_NOTED_WEIGHTS:
+    packed_count, wide_count = (sum(it.constants["weights"].size for it in each) for each in (packed, wide))
+    if packed_count < _MIN_NOTED_WEIGHTS:
         return []
-    as_int8 = f"; as int8, {wide_weights:,} B of depthwise layers and of sums that are too large"
+    as_int8 = f"; as int8, {wide_count:,} B of depthwise layers and of sums that are too large"
     return [
-        f"weights of 4 bits: {packed_weights // 2:,} B of flash instead of {packed_weights:,} B in layers "
+        f"weights of 4 bits: {packed_count // 2:,} B of flash instead of {packed_count:,} B in layers "
         f"whose kernel ends with _s4w{as_int8 if wide else ''}"
     ]
 

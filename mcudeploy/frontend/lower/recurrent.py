@@ -79,9 +79,7 @@ def recurrent(builder: Builder, node: Node) -> None:
     source = builder.viewed(builder.arranged(value.tensor, index.reshape(steps, 1, depth)), (1, steps, depth))
     directions = _directions(builder, node, steps)
     read: list[tuple[Result, str]] = [
-        (result, name)
-        for result, name in zip(_RESULTS, node.outputs, strict=False)
-        if builder.is_read(name)
+        (result, name) for result, name in zip(_RESULTS, node.outputs, strict=False) if builder.is_read(name)
     ]
     if directions[0].op.keeps and any(result == "cell" for result, _ in read):
         raise Unsupported("its last cell state is read, which is kept for the next run: leave out --stateful")

@@ -22,13 +22,11 @@ def box_selection(builder: Builder, node: Node) -> None:
     """
     boxes, scores = (builder.real(name) for name in node.inputs[:2])
     (count,) = integers_of(builder.constant(node.input(2), "the number of boxes"))
-    max_overlap, min_score = (
-        float(builder.constant(node.input(at), "a limit").value.item()) for at in (3, 4)
-    )
+    overlap, score = (float(builder.constant(node.input(at), "a limit").value.item()) for at in (3, 4))
     box_count = boxes.shape[0]
     box_rows = builder.arranged(boxes.tensor, boxes.index.reshape(box_count, 1, 4), (node,))
     score_row = builder.arranged(scores.tensor, scores.index.reshape(1, 1, box_count), (node,))
-    op = NonMaxSuppression(count, min_score, max_overlap)
+    op = NonMaxSuppression(count, score, overlap)
     tensor = builder.emit(op, (box_rows, score_row), (1, 1, count), DType.INT32, nodes=(node,))
     builder.define(node.output, OnnxValue(tensor, positions((count,)), real=False))
 
