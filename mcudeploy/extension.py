@@ -166,9 +166,10 @@ def built_in_extensions() -> tuple[Extension, ...]:
 
 
 def foreign_candidates() -> Iterator[tuple[str, Extension | UsageError]]:
-    """Yield the extension of each installed package, or why it cannot be used, and those of files in use.
+    """Yield pairs of an origin and its extension: of each installed package, and of each file in use.
 
-    The text before it is the entry point of the package, or the file.
+    The origin is the entry point of the package, or the file. An error in place of the extension says why it
+    cannot be used.
     """
     for point in _entry_points():
         try:

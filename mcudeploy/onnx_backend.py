@@ -47,7 +47,7 @@ _OPTIONS = Options(split=False, float_io=True, time_limit=1.0)
 class HostProgram(BackendRep):
     """A model built for this computer. `inputs` and `outputs`: names and types in the model's order.
 
-    `counts`: the output with the number of rows of an output whose rows a run counts.
+    `counts`: by an output whose number of rows a run finds, the output that has this number.
     """
 
     deployment: Deployment

@@ -53,7 +53,7 @@ from mcudeploy.toolchain.emulator import qemu_command
 from mcudeploy.toolchain.flashing import choose_flasher, flash_commands
 from mcudeploy.toolchain.flashing import flash as write_program
 from mcudeploy.toolchain.ports import attached_by, find_port
-from mcudeploy.toolchain.project import unstarted
+from mcudeploy.toolchain.project import unstarted_memories
 from mcudeploy.verify.cache_loss import CacheLoss, cache_loss
 from mcudeploy.verify.data_faults import InputTally, infinite_warnings, run_warnings
 from mcudeploy.verify.litert import compare_with_litert, litert_installed
@@ -174,7 +174,7 @@ def warn_of_memories(board: Board, options: Options) -> None:
         if name in {it.name for it in board.memories} and size > (most := board.memory(name).bytes):
             _note(f"--memory {name}={size}: {name} of {board.name} has {most:,} B, which is the limit")
     board = options.limited(board)
-    for name in unstarted(board):
+    for name in unstarted_memories(board):
         if board.room(board.memory(name)):
             _note(
                 f"nothing in the firmware of {board.name} starts {name}: plans that use it are for a library "

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import ConfigError, ProtocolError
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device
@@ -19,6 +18,7 @@ from mcudeploy.ir.plan import MOVES
 from mcudeploy.planner.tape.plan_view import PlanView
 from mcudeploy.toolchain import Firmware
 from mcudeploy.toolchain.disassembly import Functions
+from mcudeploy.toolchain.emulator import emulator_of
 from mcudeploy.verify.compare import run_once
 
 Timing = Literal["instructions", "cycles-model", "traffic"]
@@ -54,7 +54,7 @@ def count_steps(
     regions = [region.addresses for region in regions_of(firmware)]
     with tempfile.TemporaryDirectory(prefix="mcudeploy-") as folder:
         out = Path(folder) / "counts"
-        arguments = plugin_arguments(_qemu(target.board), begin, end, out, regions)
+        arguments = plugin_arguments(emulator_of(target.board).qemu, begin, end, out, regions)
         with open_device(target, firmware, deployment.patience_s, arguments) as device:
             run_once(device, deployment.storage, inputs)
         windows = list(read_windows(out))
@@ -89,12 +89,6 @@ def traffic_by_operator(
     """Return the loads and stores of tape entries, as `traffic_of` has them, by the name of the operator."""
     operators = view.by_name(traffic_of(view, steps, firmware))
     return {name: MemoryTraffic.total(each) for name, each in operators.items()}
-
-
-def _qemu(board: Board) -> str:
-    if board.emulator is None:
-        raise ConfigError(f"{board.name} cannot be emulated")
-    return board.emulator.qemu
 
 
 def _one_core() -> ConfigError:

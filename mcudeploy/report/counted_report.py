@@ -9,7 +9,7 @@ from typing import Any
 from mcudeploy.execution.cycles.classes import Kind, classify
 from mcudeploy.execution.cycles.core import Core, Cycles
 from mcudeploy.execution.cycles.memory_traffic import MemoryTraffic
-from mcudeploy.execution.cycles.profile import CORES, Profile
+from mcudeploy.execution.cycles.profile import Profile, cycle_model
 from mcudeploy.execution.results import Measured
 from mcudeploy.ir.clock import MODEL_UNIT, latency_object
 from mcudeploy.ir.engine import FLASH
@@ -29,7 +29,9 @@ def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
     if result.profile is None:
         traffic = _traffic(result.traffic, measured, UNIT)
     else:
-        cycles = _cycles(result.profile, CORES[deployment.board.core], measured)
+        core = cycle_model(deployment.board.core)
+        assert core is not None  # else nothing was counted
+        cycles = _cycles(result.profile, core, measured)
         traffic = cycles | _traffic(result.traffic, cycles, cycles["latency"]["unit"])
     value, unit = traffic["latency"]["value"], traffic["latency"]["unit"]
     waits = round(sum(each.stall_cycles[FLASH] for each in result.traffic.values()))
@@ -37,13 +39,13 @@ def counted_report(result: Measured, measured: Mapping[str, Any]) -> JsonObject:
     return traffic | {"latency": latency}
 
 
-def _traffic(each: Mapping[str, MemoryTraffic], report: Mapping[str, Any], unit: str) -> JsonObject:
+def _traffic(by_operator: Mapping[str, MemoryTraffic], report: Mapping[str, Any], unit: str) -> JsonObject:
     """Return the keys of a report of `measure` or `run` that counted accesses replace or add.
 
     The stalls are added to latency and operators, as `unit` states.
     """
-    whole = MemoryTraffic.total(each.values())
-    spent = {it["name"]: it["ticks"] + each[it["name"]].stalls for it in report["operators"]}
+    whole = MemoryTraffic.total(by_operator.values())
+    spent = {it["name"]: it["ticks"] + by_operator[it["name"]].stalls for it in report["operators"]}
     return {
         "latency": {"value": round(report["latency"]["value"] + whole.stalls), "unit": unit},
         "overhead_percent": None,
@@ -52,8 +54,8 @@ def _traffic(each: Mapping[str, MemoryTraffic], report: Mapping[str, Any], unit:
             {
                 **operator,
                 "ticks": round(spent[operator["name"]]),
-                "stall_cycles": round(each[operator["name"]].stalls),
-                "traffic_counted": each[operator["name"]].by_region,
+                "stall_cycles": round(by_operator[operator["name"]].stalls),
+                "traffic_counted": by_operator[operator["name"]].by_region,
                 "share": spent[operator["name"]] / (sum(spent.values()) or 1),
             }
             for operator in report["operators"]
@@ -76,12 +78,12 @@ def _cycles(profile: Profile, core: Core, measured: Mapping[str, Any]) -> JsonOb
     Latency and operators get cycles; `operators` keeps the counted instructions under that name. The unsplit
     plan's latency is in instructions and cannot be compared: the overhead is null.
     """
-    of_operator = {name: profile.cycles(counts, core) for name, counts in profile.operators.items()}
-    each = {name: _sum(cycles.values()) for name, cycles in of_operator.items()}
-    total = _sum(each.values())
+    by_address = {name: profile.cycles(counts, core) for name, counts in profile.operators.items()}
+    by_operator = {name: _sum(cycles.values()) for name, cycles in by_address.items()}
+    total = _sum(by_operator.values())
     kinds: defaultdict[Kind, Cycles] = defaultdict(Cycles)
     functions: defaultdict[str, Cycles] = defaultdict(Cycles)
-    for cycles in of_operator.values():
+    for cycles in by_address.values():
         for address, spent in cycles.items():
             kinds[classify(profile.instructions[address])] += spent
             functions[profile.functions.at(address)] += spent
@@ -89,9 +91,9 @@ def _cycles(profile: Profile, core: Core, measured: Mapping[str, Any]) -> JsonOb
     operators = [
         {
             **operator,
-            "ticks": round(each[operator["name"]].typical),
+            "ticks": round(by_operator[operator["name"]].typical),
             "instructions": profile.operators[operator["name"]].total,
-            "share": each[operator["name"]].typical / (total.typical or 1),
+            "share": by_operator[operator["name"]].typical / (total.typical or 1),
         }
         for operator in measured["operators"]
     ]

@@ -64,8 +64,8 @@ def latency(estimate: Latency | None) -> JsonObject | None:
 def modelled_latency(plan: Plan, model: Model, board: Board) -> JsonObject:
     """Report the latency of a plan by its core's costs, even if it was measured; null on the host.
 
-    `flash_curve`: constants and tables of the same schedule by other kernels, the --flash-limit under which
-    the planner takes them, and its latency.
+    `flash_curve`: for other kernels of the same schedule, their constants and tables in bytes, the
+    --flash-limit under which the planner chooses them, and the latency.
     """
     curve = flash_curve(plan, model, board)
     if curve is None:

@@ -133,7 +133,7 @@ def _parameters(deployment: Deployment) -> JsonObject | None:
 
 
 def _elsewhere(deployment: Deployment) -> dict[str, list[str]]:
-    """Report the tensors in each memory at any time, for all memories but the board's first."""
+    """Report, for each memory but the board's first, the tensors that are in it at any step."""
     placed: dict[str, list[str]] = {}
     for name, root in deployment.view.tiled.flow.roots.items():
         for memory in memories_of(deployment.plan.layout.blocks[root]):
@@ -280,10 +280,10 @@ def _(result: Measured) -> JsonObject:
     device_run, deployment = result.device_run, result.device_run.deployment
     measured = measurement(device_run)
     if result.timing != "instructions":
-        known = measured["overhead_percent"], measured["overhead_source"]
+        overhead = {key: measured[key] for key in ("overhead_percent", "overhead_source")}
         measured |= counted_report(result, measured)
         if result.timing == "traffic" or measured["latency"]["unit"] == device_run.observed.measurement.unit:
-            measured["overhead_percent"], measured["overhead_source"] = known
+            measured |= overhead
         measured["traffic_predicted"] = moving.predicted(deployment.view)
     planned = plan(deployment, device_run.observed.measurement) | fits.modelled_latency(
         deployment.plan, deployment.model, deployment.board

@@ -28,8 +28,8 @@ class OutputCurve:
     @property
     def peak(self) -> int:
         """The run with the largest value; the first one that is not finite, if there is one."""
-        others = (run for run, value in enumerate(self.values) if not isfinite(value))
-        return next(others, self.values.index(max(self.values)))
+        not_finite = (run for run, value in enumerate(self.values) if not isfinite(value))
+        return next(not_finite, self.values.index(max(self.values)))
 
     @property
     def summary(self) -> str:

@@ -67,18 +67,18 @@ def _fits(board: Board, checked: Checked) -> JsonObject:
 
     plans = checked.plans
     views = {name: PlanView(plan, model.calls) for name, (plan, model) in plans.items()}
-    short = {name: missing(view, board, None) for name, view in views.items()}
+    shortages = {name: missing(view, board, None) for name, view in views.items()}
     arenas = {name: view.plan.layout.arena_bytes for name, view in views.items()}
-    fits = not all(short.values())
+    fits = not all(shortages.values())
     default = plans.get("split", plans["unsplit"])
     return {
         "board": board.name,
         "fits": fits,
-        "missing": [] if fits else short[min(arenas, key=arenas.__getitem__)],
+        "missing": [] if fits else shortages[min(arenas, key=arenas.__getitem__)],
         "plans": {
             name: {
                 "arena_bytes": arenas[name],
-                "fits": not short[name],
+                "fits": not shortages[name],
                 "flash_bytes": weights_bytes(view.calls) + tables_bytes(view, board),
             }
             | _latency(board, checked, view.plan)
@@ -99,7 +99,7 @@ def _latency(board: Board, checked: Checked, plan: Plan) -> JsonObject:
 def in_float(model: Model) -> list[JsonObject]:
     """Return, for each cause, the operators, their constants and their largest result.
 
-    `least_weights_bytes`: the constants by the kernels that need least. No result of a model that is not
+    `least_weights_bytes`: the constants if the kernels with the fewest run. Empty for a model that is not
     quantised.
     """
     graph = model.graph
@@ -116,7 +116,7 @@ def in_float(model: Model) -> list[JsonObject]:
 
 
 def _named(operator: Operator) -> str:
-    """The operator by its first node in the file."""
+    """Return the name of an operator's first node in the file."""
     return operator.onnx_nodes[0] if operator.onnx_nodes else operator.name
 
 

@@ -21,6 +21,7 @@ from mcudeploy.toolchain.tools import run_tool
 _PROBE_S = 20.0
 _ID_BITS = 0xFFF
 _WRITES = ("probe", "boot loader")
+"""Kinds of devices by which boards are written."""
 _ST_INFO = re.compile(r"serial:\s*(\S+).*?chipid:\s*(0x[0-9a-fA-F]+)", re.DOTALL)
 
 
@@ -79,7 +80,7 @@ def _text(path: Path) -> str:
 
 
 def attached_board(name: str, ports: Sequence[str] = (), probe: str | None = None) -> tuple[Board, str]:
-    """Return the attached board of a family, and how it is known; "" if none is attached (the default board).
+    """Return the attached board of a family, and how it is known; the default board and "" if there is none.
 
     The device is at one of `ports` or has the serial number `probe`, if any is given.
     Raises BoardNotFoundError for several candidates, and if the chip of a probe remains unknown or is none of
@@ -132,18 +133,18 @@ def _by_chip(name: str, device: AttachedDevice, candidates: list[Board]) -> tupl
 def _chip_id(device: AttachedDevice, candidates: list[Board]) -> int | None:
     """Return the id of the chip at a probe, read by st-info or else by OpenOCD; None if neither can."""
     if find_program("st-info"):
-        answers = dict(_ST_INFO.findall(_said(["st-info", "--probe"])))
+        answers = dict(_ST_INFO.findall(_output_of(["st-info", "--probe"])))
         chip_id = answers.get(
             device.serial, next(iter(answers.values()), None) if len(answers) == 1 else None
         )
         if chip_id is not None and int(chip_id, 16):
             return int(chip_id, 16) & _ID_BITS
     if find_program("openocd"):
-        return next(_asked(device, candidates), None)
+        return next(_ids_by_openocd(device, candidates), None)
     return None
 
 
-def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
+def _ids_by_openocd(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
     """Yield the content of each candidate's id register if it equals the candidate's id."""
     serial = ["-c", f"adapter serial {device.serial}"] if SAFE_SERIAL.fullmatch(device.serial) else []
     for board in candidates:
@@ -151,13 +152,13 @@ def _asked(device: AttachedDevice, candidates: list[Board]) -> Iterator[int]:
         if flasher is None or board.chip_id is None:
             continue
         read = ["-c", "init", "-c", f"mdw {board.chip_id.address:#x}", "-c", "exit"]
-        output = _said(["openocd", *flasher.args, *serial, *read])
+        output = _output_of(["openocd", *flasher.args, *serial, *read])
         word = re.search(rf"{board.chip_id.address:#x}: ([0-9a-f]{{8}})", output)
         if word and int(word[1], 16) & _ID_BITS == board.chip_id.value:
             yield board.chip_id.value
 
 
-def _said(command: list[str]) -> str:
+def _output_of(command: list[str]) -> str:
     """Return a tool's output; empty if it does not start."""
     try:
         return run_tool(command, _PROBE_S).output

@@ -96,7 +96,7 @@ def uart_pins(uart: Uart) -> list[tuple[str, str]]:
 
 
 def _chip_facts(memory: Memory) -> list[tuple[str, str]]:
-    """Return where a memory that the firmware starts lies, and the facts of its chip for the driver."""
+    """Return the place of a memory that the firmware starts, and the facts of its chip, for the driver."""
     if memory.chip is None:
         return []
     kind, chip = memory.chip
@@ -121,7 +121,7 @@ def _header(board: Board, facts: Iterable[tuple[str, str]], note: str = "") -> s
 def unit_files(board: Board) -> dict[str, str]:
     """Return the drivers of the chip's unit beside the core, for a library; nothing for other boards.
 
-    They read the unit's status: the interrupt needs functions of the application.
+    They poll the unit's status, since its interrupt would need functions of the application.
     """
     facts = dict(_npu_facts(board))
     if not facts:

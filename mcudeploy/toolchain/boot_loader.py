@@ -28,11 +28,11 @@ def enter_boot_loader(board: Board, flasher: Flasher, port: str | None) -> None:
     The program does so for a host that opens its serial port at a low rate and closes it. `port`: the board's
     port, if it is known. Raises FlashError if the boot loader is not there afterwards.
     """
-    is_attached = _looks_for(board, flasher)
+    is_attached = _test_for(board, flasher)
     if is_attached is None or is_attached():
         return
-    if touched := _touched(board, port):
-        _LOG.info("%s at %s restarts in its boot loader", board.name, touched)
+    if touched_port := _touch_program(board, port):
+        _LOG.info("%s at %s restarts in its boot loader", board.name, touched_port)
         deadline = time.monotonic() + _APPEARS_S * board.patience
         while not is_attached():
             if time.monotonic() > deadline:
@@ -43,8 +43,9 @@ def enter_boot_loader(board: Board, flasher: Flasher, port: str | None) -> None:
 
 
 def boot_loader_attached(board: Board) -> bool:
-    """Whether a USB device with an id of the board's boot loader is attached, or its drive where the system
-    does not list USB devices.
+    """Whether a USB device with an id of the board's boot loader is attached.
+
+    If the system does not list USB devices: whether the drive of the boot loader is mounted.
     """
     if not LISTS_USB:
         return any(drive_of(it) is not None for it in board.flashers if isinstance(it, Uf2))
@@ -53,8 +54,8 @@ def boot_loader_attached(board: Board) -> bool:
     return any(it.kind == "boot loader" and it.usb_id in ids for it in list_devices())
 
 
-def _looks_for(board: Board, flasher: Flasher) -> Callable[[], bool] | None:
-    """Return a test for the boot loader that a flasher needs; None for other flashers."""
+def _test_for(board: Board, flasher: Flasher) -> Callable[[], bool] | None:
+    """Return a test whether the boot loader that a flasher needs is there; None if it needs none."""
     if isinstance(flasher, Uf2):
         return lambda: drive_of(flasher) is not None
     if isinstance(flasher, PicoTool):
@@ -70,7 +71,7 @@ def _why_absent(flasher: Flasher) -> str:
     return f"no drive {flasher.drive} is mounted."
 
 
-def _touched(board: Board, port: str | None) -> str:
+def _touch_program(board: Board, port: str | None) -> str:
     """Touch the serial port of the board's program; return its name, or "" if there is none."""
     uart = board.uart
     if uart is None or uart.touch_baud is None:

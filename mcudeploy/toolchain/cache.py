@@ -34,7 +34,7 @@ def lookup(name: str) -> Path | None:
 
 
 @contextmanager
-def workshop() -> Iterator[Path]:
+def build_folder() -> Iterator[Path]:
     """Yield a fresh folder to build in, on the cache's disk; removed afterwards, also after an interrupt."""
     folder: Path | None = None
     try:
@@ -55,9 +55,10 @@ def exists(name: str) -> bool:
 
 
 def store(folder: Path, name: str, *, replace: bool) -> Path:
-    """Make a finished folder the entry of that name by one rename; `replace`: in place of a damaged one.
+    """Make a finished folder the entry of that name by one rename, and return the entry.
 
-    A complete entry that another process wrote meanwhile stays, since it may be in use.
+    `replace`: the entry exists and is damaged. Otherwise a complete entry that another process wrote
+    meanwhile stays, since it may be in use.
     """
     entry = cache_dir() / "firmware" / name
     try:

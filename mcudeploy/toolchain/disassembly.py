@@ -206,10 +206,7 @@ class Functions:
         position = bisect_right(self._starts, address) - 1
         if position < 0:
             return "?"
-        instruction = self.all[position]
-        # assembler routines of the C library may have no size
-        return (
-            instruction.name
-            if instruction.size == 0 or address < instruction.address + instruction.size
-            else "?"
-        )
+        function = self.all[position]
+        # Assembler routines of the C library may have no size.
+        is_inside = function.size == 0 or address < function.address + function.size
+        return function.name if is_inside else "?"

@@ -19,7 +19,7 @@ from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.common.programs import empty_folder, find_program, process_group, start
 from mcudeploy.common.system.host_tools import install
 from mcudeploy.common.system.streams import line_to_serve
-from mcudeploy.toolchain.tools import ending, run_tool, told
+from mcudeploy.toolchain.tools import ending, log_command, run_tool
 
 QEMU_PACKAGES = {"qemu-system-arm": "qemu-system-arm", "qemu-system-riscv32": "qemu-system-misc"}
 _VERSION_S = 20.0
@@ -200,7 +200,7 @@ class Emulator:
             self._messages = tempfile.TemporaryFile()  # noqa: SIM115 - closed in close()
             # a separate process group: our interrupts do not reach QEMU
             group = self._group.enter_context(process_group())
-            told(command)
+            log_command(command)
             self._process = start(
                 command,
                 folder,

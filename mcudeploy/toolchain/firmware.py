@@ -1,4 +1,4 @@
-"""A built firmware and its sizes, read from its file: ELF, or what a process of this computer is."""
+"""A built firmware and its sizes, read from its file: ELF, or the format of this computer's programs."""
 
 from __future__ import annotations
 

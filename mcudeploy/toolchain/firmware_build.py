@@ -125,8 +125,8 @@ def write_project(project: Project, folder: Path) -> None:
 
 def _build(project: Project, compiler: str, sanitize: bool) -> Path:
     damaged = cache.exists(project.name)
-    with cache.workshop() as workshop:
-        sources, ready = workshop / "project", workshop / "ready"
+    with cache.build_folder() as folder:
+        sources, ready = folder / "project", folder / "ready"
         write_project(project, sources)
         ready.mkdir()
         if project.board.is_host:
@@ -159,8 +159,8 @@ def _build_board(project: Project, sources: Path, ready: Path) -> Sizes:
 def _build_framework(project: Project, sources: Path, ready: Path) -> Sizes:
     chosen = project.board.framework
     assert chosen is not None
-    absent = is_pio(project.board.name) and not chosen.version
-    if absent and not _registry_answers(chosen.platform):
+    is_absent = is_pio(project.board.name) and not chosen.version
+    if is_absent and not _registry_answers(chosen.platform):
         raise _without_registry(project.board)
     command = framework.run_command(sources, "-j", str(os.cpu_count() or 1))
     status, log = run_logged(command, users_environment(), sources)

@@ -20,6 +20,7 @@ from mcudeploy.toolchain import images
 from mcudeploy.toolchain.framework import PROJECT, run_command
 
 Lines = list[list[str]]
+"""Command lines, each as its words."""
 _Encoder = Callable[[Flasher, bytes, int], bytes | str]
 _PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
 _WIRES = "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile"

@@ -127,7 +127,7 @@ def run_command(folder: Path, *options: str) -> list[str]:
 
 
 def keep(sources: Path, ready: Path, log: str, board: Board) -> Sizes:
-    """Move the files that an upload needs from a finished build into `ready`; return the sizes.
+    """Copy the files that an upload needs from a finished build into `ready`; return the sizes.
 
     Raises BuildError if there is no program, FitError if its RAM leaves no room for the stack.
     """
@@ -152,7 +152,7 @@ def _objects(_: str, names: Sequence[str]) -> list[str]:
 
 
 def _sizes(elf: Path, log: str) -> Sizes:
-    """Return the sizes that PlatformIO states, which knows its platforms' sections, else the ELF file's."""
+    """Return the sizes that PlatformIO states, since it knows its platforms' sections, or else the file's."""
     sizes = measure(elf)
     used = {name: int(count) for name, count in _USED.findall(log)}
     generated = elf.parent / "src" / "generated"

@@ -25,7 +25,7 @@ _MOST_LEVELS = 32
 _UNKNOWN = "unknown"
 _RUNNERS = {"esp32": "esptool", "teensy": "teensy_loader_cli", "rp2040": "picotool"}
 """Zephyr's name of a flasher, if it differs from the tool's."""
-_TWISTERS = {tool: runner for runner, tool in _RUNNERS.items()}
+_RUNNER_OF_TOOL = {tool: runner for runner, tool in _RUNNERS.items()}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +91,7 @@ def _facts(device: AttachedDevice) -> dict[str, str]:
     if len(device.boards) != 1:
         return {}
     tool = next((it.tool for it in load_board(device.boards[0]).flashers), _UNKNOWN)
-    return {"platform": device.boards[0], "runner": _TWISTERS.get(tool, tool)}
+    return {"platform": device.boards[0], "runner": _RUNNER_OF_TOOL.get(tool, tool)}
 
 
 def _entry(row: Mapping[str, Any], board: Board) -> MappedBoard:

@@ -22,8 +22,9 @@ _MACH_SECTION = struct.Struct("<16s16sQQIIIIIIII")
 
 
 def native_sections(file: BinaryIO) -> list[tuple[str, str, int]] | None:
-    """Return (name, type, size) of the sections that occupy memory, named and typed as in ELF; None for a
-    file of another format.
+    """Return (name, type, size) of the sections that occupy memory, with ELF's names and types.
+
+    None for a file of another format.
     """
     content = file.read()
     file.seek(0)

@@ -82,8 +82,9 @@ def find_port(board: Board, probe: str | None = None) -> str:
 
 
 def touch(port: str, baud: int) -> None:
-    """Open a port at this rate and close it with DTR off: many boards then enter their boot loader. The
-    device may disappear before the port is closed.
+    """Open a port at this rate and close it with DTR off: many boards then enter their boot loader.
+
+    The device may disappear before the port is closed.
     """
     with suppress(serial.SerialException, OSError), serial.Serial(port, baud) as line:
         line.dtr = False
@@ -99,9 +100,7 @@ def port_with(usb_id: str) -> str:
 
 
 def attached_by(board: Board, port: str | None, probe: str | None = None) -> Attached:
-    """Return how flashers reach a board: by the probe with this serial number, else by the probe to which the
-    port belongs.
-    """
+    """Return how flashers reach a board: by the probe with this serial number, or by the port's probe."""
     ports = list_serial_ports((board,))
     if probe is not None:
         usb_id = next((it.usb_id for it in ports if it.serial == probe), None)

@@ -42,10 +42,10 @@ For tests: it overwrites bytes that nobody may read (firmware/hal/dma_soft.c).
 _SOFT_ENGINE = "dma_soft.c"
 _DRIVER_INTERFACE = "mcud_dma.h"
 _CORE_INTERFACES = ("mcud_cores.h", "mcud_unit.h")  # one HAL may serve both
-_PUSHED = "mcud_deployed_parameters"
+_PUSHED_SYMBOL = "mcud_deployed_parameters"
 """The name by which the measurer finds parameters that a host may push."""
-_TAKEN_BY_DRIVERS = {"sdram": "MCUD_SDRAM_RAS_NS", "psram": "MCUD_PSRAM_MOST_HZ"}
-"""A macro that each driver of a memory chip needs."""
+_MACROS_OF_DRIVERS = {"sdram": "MCUD_SDRAM_RAS_NS", "psram": "MCUD_PSRAM_MOST_HZ"}
+"""A macro that every driver of this kind of memory chip uses."""
 _INTERFACES = (
     "mcud_cores.h",
     "mcud_hal.h",
@@ -56,7 +56,7 @@ _INTERFACES = (
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The files of one firmware by path, and the hash of all of them (and of `compiler`)."""
+    """The files of one firmware by path. `digest`: the hash of all inputs, which `assemble` computes."""
 
     board: Board
     files: Mapping[str, str]
@@ -120,7 +120,7 @@ def assemble(
         collected |= _platform(emulated_board(board) if emulate else board, resource_dir("firmware"))
     inputs = json.dumps([board.name, board.cpu_flags, emulate, engine, salt, sorted(collected.items())])
     digest = hashlib.sha256(inputs.encode()).hexdigest()
-    defines = _defines(board, engine, chained=chained, pushed=_PUSHED in files.get("deployed.c", ""))
+    defines = _defines(board, engine, chained=chained, pushed=_PUSHED_SYMBOL in files.get("deployed.c", ""))
     if board.framework is not None:
         collected |= framework.project_files(board, int(digest[:8], 16), defines)
     elif not board.is_host:
@@ -190,14 +190,14 @@ def _require_hal(board: Board, kernels: Sequence[str], *, chained: bool) -> None
         )
 
 
-def unstarted(board: Board) -> list[str]:
+def unstarted_memories(board: Board) -> list[str]:
     """Return the memories that nothing in the board's firmware starts; none for a board without firmware."""
     if board.facts_only or board.framework is not None:
         return []
     chips = {it.name: it.chip[0] for it in board.memories if it.chip is not None}
     hal = "".join(text for source in board.hal if chips for text in _hal_files(source).values())
-    lost = [name for name, chip in chips.items() if _TAKEN_BY_DRIVERS[chip] not in hal]
-    return lost + [it.name for it in board.memories if not it.started and it.name not in lost]
+    undriven = [name for name, chip in chips.items() if _MACROS_OF_DRIVERS[chip] not in hal]
+    return undriven + [it.name for it in board.memories if not it.started and it.name not in undriven]
 
 
 def _check_pins(board: Board, files: Mapping[str, str]) -> None:
@@ -207,7 +207,7 @@ def _check_pins(board: Board, files: Mapping[str, str]) -> None:
     sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
     hal = "".join(files[name] for name in sources)
     memories = {it.chip[0]: it.name for it in board.memories if it.chip is not None}
-    for chip, macro in _TAKEN_BY_DRIVERS.items():
+    for chip, macro in _MACROS_OF_DRIVERS.items():
         if chip in memories and macro not in hal:
             raise ConfigError(f"{board.name}: no source of its hal starts {memories[chip]}, an {chip}")
         if macro in hal and chip not in memories:

@@ -22,6 +22,7 @@ from mcudeploy.toolchain.stack_frames import LibraryFunctions
 
 _LOG = logging.getLogger(__name__)
 INDIRECT = "__indirect_call"
+"""GCC's name for the unknown target of a call through a pointer."""
 _NODE = re.compile(
     r'^node: \{ title: "([^"]*)" label: "[^"]*?\\n([^"]*):\d+:\d+\\n(\d+) bytes \(([^)]*)\)', re.M
 )
@@ -53,7 +54,7 @@ class StackBound:
 
 
 @dataclass(frozen=True, slots=True)
-class Compiled:
+class CompiledFunction:
     """A function as GCC compiled it: bytes of its frame, its calls, its source file."""
 
     frame_bytes: int
@@ -81,8 +82,10 @@ def _bound_or_warning(elf: Path, toolchain: str) -> StackBound | None:
         return None
 
 
-def bound_of(compiled: Mapping[str, Compiled], others: LibraryFunctions, toolchain: str) -> StackBound:
-    """Return the bound of a program with the measurer, of compiled functions and others.
+def bound_of(
+    compiled: Mapping[str, CompiledFunction], others: LibraryFunctions, toolchain: str
+) -> StackBound:
+    """Return the bound of a program with the measurer; `others` are its functions without a source.
 
     Raises BuildError for recursion, for an indirect call outside the tape, and for a function without source
     whose frame cannot be read.
@@ -113,7 +116,7 @@ def library_bytes(firmware: Firmware) -> int | None:
         return None
 
 
-def _require_calls(compiled: Mapping[str, Compiled], name: str) -> None:
+def _require_calls(compiled: Mapping[str, CompiledFunction], name: str) -> None:
     """Raise BuildError if the compiler left no call graph of the program that has this function."""
     if name not in compiled or not any(_library(compiled)):
         raise BuildError(
@@ -122,14 +125,14 @@ def _require_calls(compiled: Mapping[str, Compiled], name: str) -> None:
         )
 
 
-def _library(compiled: Mapping[str, Compiled]) -> Iterator[str]:
+def _library(compiled: Mapping[str, CompiledFunction]) -> Iterator[str]:
     """Yield the functions of a library that an application may call, and the functions that these call."""
     for name, function in compiled.items():
         if function.source.parent.name == "generated" or _TAPE.fullmatch(name) or _CORES.fullmatch(name):
             yield name
 
 
-def read_calls(text: str) -> dict[str, Compiled]:
+def read_calls(text: str) -> dict[str, CompiledFunction]:
     """Return the functions of the VCG graphs that GCC writes, by title; static ones start with their file.
 
     A weak function and its replacement both count. Raises BuildError for a frame that grows at run time.
@@ -137,28 +140,27 @@ def read_calls(text: str) -> dict[str, Compiled]:
     calls: dict[str, set[str]] = {}
     for caller, callee in _EDGE.findall(text):
         calls.setdefault(caller, set()).add(callee)
-    compiled: dict[str, Compiled] = {}
+    compiled: dict[str, CompiledFunction] = {}
     for title, source, frame, kind in _NODE.findall(text):
         if kind == "dynamic":
             raise BuildError(f"no bound for the stack: the frame of {_plain(title)} grows at run time")
         known = compiled[title].frame_bytes if title in compiled else 0
-        compiled[title] = Compiled(max(known, int(frame)), frozenset(calls.get(title, ())), Path(source))
+        callees = frozenset(calls.get(title, ()))
+        compiled[title] = CompiledFunction(max(known, int(frame)), callees, Path(source))
     return compiled
 
 
 class Depths:
     """The bytes of stack below and above functions of one program."""
 
-    def __init__(self, compiled: Mapping[str, Compiled], library: LibraryFunctions) -> None:
+    def __init__(self, compiled: Mapping[str, CompiledFunction], library: LibraryFunctions) -> None:
         self._compiled = compiled
         self._library = library
         self._known: dict[str, int] = {}
         self._open: list[str] = []
 
     def of(self, name: str) -> int:
-        """Return the bytes that a call of the function needs: its frame and those below. BuildError for
-        recursion.
-        """
+        """Return the bytes that a call of a function needs, with calls below. BuildError for recursion."""
         if name in self._open:
             circle = " -> ".join(map(_plain, [*self._open[self._open.index(name) :], name]))
             raise BuildError(f"no bound for the stack: {circle} is a recursion")

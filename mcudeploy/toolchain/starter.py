@@ -77,7 +77,7 @@ def starter_files(
     headers = {name: text for name, text in files.items() if name.startswith("include/")}
     library_files["platformio.ini"] = _with_libraries(files["platformio.ini"])
     sources = [*library_files.values(), str(rendered["src/main.c"])]
-    return licensed({**library_files, **_reached(sources, headers), **rendered})
+    return licensed({**library_files, **_included(sources, headers), **rendered})
 
 
 def _rendered(templates: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Content]:
@@ -95,16 +95,16 @@ def _with_libraries(text: str) -> str:
     return out.getvalue().rstrip() + "\n"
 
 
-def _reached(sources: Iterable[str], headers: Mapping[str, str]) -> dict[str, str]:
+def _included(sources: Iterable[str], headers: Mapping[str, str]) -> dict[str, str]:
     """Return the headers that the sources include, directly or through others."""
     pending = [name for text in sources for name in _INCLUDE.findall(text)]
-    reached: dict[str, str] = {}
+    included: dict[str, str] = {}
     while pending:
         path = f"include/{pending.pop()}"
-        if path in headers and path not in reached:
-            reached[path] = headers[path]
+        if path in headers and path not in included:
+            included[path] = headers[path]
             pending += _INCLUDE.findall(headers[path])
-    return reached
+    return included
 
 
 def _emulator(board: Board) -> str:

@@ -16,13 +16,13 @@ from mcudeploy.common.system.processes import fault_of
 _LOG = logging.getLogger(__name__)
 
 
-def told(command: Sequence[str]) -> None:
-    """Print the command line that runs, if the user asked for it (`--verbose`)."""
+def log_command(command: Sequence[str]) -> None:
+    """Print a command line before it runs, if the user asked for that (`--verbose`)."""
     _LOG.info("+ %s", shlex.join(map(str, command)))
 
 
 @dataclass(frozen=True, slots=True)
-class Ended:
+class ToolResult:
     """A program that ran: its exit status (None if its time was up) and its output."""
 
     status: int | None
@@ -34,14 +34,14 @@ def run_tool(
     timeout_s: float,
     environment: Mapping[str, str] | None = None,
     folder: Path | None = None,
-) -> Ended:
+) -> ToolResult:
     """Run a program to its end or its time limit. Raises OSError if it cannot be started.
 
     `environment`: this process's by default; `folder`: an empty one by default. If this call ends for any
     reason, the program and its children end: also on an interrupt while it starts, and on a signal that kills
     this process.
     """
-    told(command)
+    log_command(command)
     with empty_folder() as empty, process_group() as group:
         process = start(
             command,
@@ -58,7 +58,7 @@ def run_tool(
         except subprocess.TimeoutExpired:
             group.kill()
             output, status = _rest(process), None
-    return Ended(status, output.decode("utf-8", errors="replace"))
+    return ToolResult(status, output.decode("utf-8", errors="replace"))
 
 
 def _rest(process: subprocess.Popen[bytes]) -> bytes:

@@ -20,9 +20,8 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True)
 class CacheLoss:
-    """The loss over `runs` in turn: the ratio of the outputs to the noise of int8 caches, None without noise.
-
-    `largest_difference` and `range` of all outputs are in their unit.
+    """The loss over `runs` in turn. `sqnr_db`: the ratio of outputs to the noise of int8 caches; None without
+    noise. `largest_difference` and `range`: of all outputs, in their unit.
     """
 
     runs: int
@@ -50,7 +49,7 @@ def cache_loss(
 def _outputs(
     path: Path, choices: InputChoices, names: Sequence[str], runs: Sequence[Mapping[str, Array]]
 ) -> Array:
-    """The outputs of all runs as one array."""
+    """Return the outputs of all runs as one array."""
     graph = load(path, choices=choices)
     states = initial_states(graph)
     after = {it.before.name: it.after.name for it in graph.states}

@@ -4,10 +4,10 @@
 
 A tie is an element whose value before rounding, in the reference itself, lies within 1e-4 LSB of the middle
 between two int8 values. There the reference's float32 noise decides, and both neighbours are right. Means of
-int8 values are such ties by construction: one in n for n values of equal scale. If a convolution's bias was
-rounded to units of its accumulator, the 1e-4 LSB grow by the effect of that on the channel; for a sum, by the
-rounding of its multipliers; for results that are rounded twice, by a unit of the accumulator. Values that are
-only concatenated after they were rounded are ties where they were before.
+int8 values are such ties by construction: one in n for n values of equal scale.
+
+Other roundings of the program add to the 1e-4 LSB: of a convolution's bias to units of its accumulator, of a
+sum's multipliers, and of a result that is rounded twice. A concatenation of rounded values has their ties.
 """
 
 from __future__ import annotations
@@ -65,14 +65,12 @@ class Storage:
         return cls(plan, TiledGraph.of(plan), Locations.of(plan.layout))
 
     def place_of(self, block_id: BlockId, time: int) -> Place:
-        """Place of a block at the step that writes it; before all steps, at -1, the place that the
-        application fills.
-        """
+        """Return the place of a block at the step that writes it; for time -1, where the application does."""
         residence = self.where.destination(block_id, time)
         return self._place(residence.memory, block_id, residence.offset)
 
     def read_at(self, block_ids: Sequence[BlockId], time: int) -> list[Place]:
-        """Place of the blocks of one tensor at the step that reads them."""
+        """Return the places of the blocks of one tensor at the step that reads them."""
         if not block_ids:
             return []
         name = block_ids[0][0]
@@ -104,7 +102,7 @@ class Storage:
         return [(root, block) for block in range(self.tiled.block_count(root))]
 
     def completed_block(self, step: Step) -> BlockId | None:
-        """The block that is complete after a step; None within an accumulation."""
+        """Return the block that is complete after a step; None before the last step of an accumulation."""
         operator = self.plan.graph.operators[step.operator]
         if not operator.op.accumulates:
             return operator.output, step.block
@@ -112,13 +110,13 @@ class Storage:
         return (operator.output, 0) if last else None
 
     def put_tensor(self, machine: Machine, tensor: str, value: Array) -> None:
-        """Write a whole tensor at its first write, before any step."""
+        """Write a whole tensor before all steps, where the application writes it."""
         stored = value.tobytes()
         for block_id in self.blocks(tensor):
             machine.write(*self.place_of(block_id, -1), stored[self.span(block_id)])
 
     def get_tensor(self, machine: Machine, tensor: str) -> Array:
-        """Read a whole tensor, in its stored shape, after the last step; a state where the next run reads."""
+        """Read a whole tensor after the last step, in stored shape; a state where the next run reads it."""
         blocks, end = self.blocks(tensor), max(len(self.plan.schedule.steps) - 1, 0)
         states, roots = self.plan.graph.states, self.tiled.flow.roots
         home = next((roots[it.tensor] for it in states if roots[it.after.tensor] == blocks[0][0]), None)
@@ -182,8 +180,8 @@ def fed_runs(
 ) -> Iterator[tuple[int, int]]:
     """Yield runs (first entry, count) that cover the tape, each when its input rows are present.
 
-    Resident inputs are written first, and the given states; rows of a streamed input before the step that
-    would request them. `steps`: the step of the program for each entry, and the end, if they are others.
+    It first writes resident inputs and the given states, and rows of a streamed input before the step that
+    would request them. `steps`: for a program with joined steps, the step for each entry, and the end.
     """
     graph = storage.plan.graph
     state_tensors = {state.tensor for state in graph.states} - set(inputs)
@@ -238,7 +236,7 @@ def check_operators(
             continue
         overwritten = tiled.flow.overwrites[step.operator] if operator.op.accumulates else ()
         for operand, blocks in enumerate(tiled.blocks_read(step)):
-            if operand in overwritten:  # its steps may add to what they read
+            if operand in overwritten:  # only the first step reads the input, the others their own results
                 if step.operator in begun:
                     continue
                 begun |= {step.operator} if blocks else set()
@@ -272,9 +270,9 @@ def check_by_reference(
 ) -> dict[str, Difference]:
     """Check each operator on the reference's own inputs, see `check_operators`.
 
-    An input without a reference is the machine's. It may differ in the last bit from a reference value that
-    is equal to another one, so that a comparison of both turns out differently. An operator that reads such
-    an input, and fails, is judged on the machine's inputs alone.
+    For an input without a reference it reads the machine's own values. They may differ in the last bit from
+    the reference's, so that a comparison with an equal value turns out differently. An operator that reads
+    such an input, and fails, is judged on the machine's inputs alone.
     """
     graph, roots = storage.plan.graph, storage.tiled.flow.roots
     checks = check_operators(machine, storage, {**inputs, **references}, references, ties)
@@ -299,8 +297,7 @@ def run_with_ties_as_reference(
     references: Mapping[str, Array],
     ties: Mapping[str, Array],
 ) -> int:
-    """Run the tape on its own values, but set elements at ties to the reference's choice; return their
-    number.
+    """Run the tape on its own values, and give elements at ties the reference's value; return their number.
 
     An element is changed only if it is off by one at a tie. Any remaining difference from the reference is
     not due to ties.
@@ -338,9 +335,7 @@ def merge_all(tables: Iterable[Mapping[str, Difference]]) -> dict[str, Differenc
 
 
 def diverging(graph: Graph, differences: Mapping[str, Difference]) -> Sequence[str]:
-    """One line for each failed operator, in execution order: name, both values, and the number of
-    mismatches.
-    """
+    """Return a line for each failed operator, in execution order: its name, values and mismatches."""
     lines = []
     for operator in graph.operators:
         diff, dtype = differences.get(operator.name), graph.tensors[operator.output].dtype

@@ -30,7 +30,9 @@ _SMOOTHER = 0.5
 """Ratio of the differences between neighbours below which another order of the axes fits better."""
 
 _NEARLY_ALL, _FEW_MISSED = 0.95, 3
-"""The least share of samples with one class or equal outputs, and number of wrong classes, in a report."""
+"""The least share of samples with one class or equal outputs, and the least number of samples with a wrong
+class, that are reported.
+"""
 
 _ENOUGH, _LEAST_CLASSES = 20, 3
 """Numbers of samples and of classes from which one class for all of them is remarkable without labels."""
@@ -120,7 +122,7 @@ class InputTally:
     counts: dict[str, _ValueCounts] = field(default_factory=dict)
 
     def add(self, io: GraphIO, real: Array) -> None:
-        """Add values of an input, of its shape, or of several along a first axis. Others are ignored."""
+        """Add the values of an input, for one sample or several along a first axis; ignore other names."""
         if not real.size or io.name not in {it.name for it in self.graph.own_inputs()}:
             return
         if io.name not in self.counts:
@@ -163,7 +165,7 @@ def _roughness(real: Array, shape: ImageShape) -> float:
 
 
 def clipping_warnings(facts: Sequence[InputFacts]) -> list[str]:
-    """Name the inputs of which more than 1 % of the values clip, and the likely cause."""
+    """Return a warning for each input with more than 1 % clipped values, with the likely cause."""
     warnings = []
     for it in facts:
         if it.levels is None or it.share <= MOST_CLIPPED:
@@ -212,8 +214,10 @@ def likely_cause(it: InputFacts) -> str:
 
 
 def one_class(computed: Array, labels: Array | None, scores: Array) -> str | None:
-    """Report that nearly all samples get one class, if that is unlikely: by the labels, or without labels if
-    the scores [samples, elements] are probabilities of many samples.
+    """Report that nearly all samples get one class, if that is unlikely; else return None.
+
+    It is unlikely by the labels. Without labels it is if the scores, [samples, elements], are probabilities,
+    and the samples are many.
     """
     if labels is None and not _are_shares(scores):
         return None
@@ -237,8 +241,9 @@ def _are_shares(values: Array) -> bool:
 
 
 def at_ends(graph: Graph, ios: Sequence[GraphIO], stored: Mapping[str, Array]) -> bool:
-    """Whether all elements of these outputs are at an end of their integers, as scores of a sure classifier
-    are, or are integers without a scale, as numbers of classes are.
+    """Whether the elements of these outputs are classes, or int8 values at an end of the range.
+
+    Scores of a classifier that is sure are such values.
     """
     return all(
         graph.tensors[it.tensor].dtype is DType.INT32

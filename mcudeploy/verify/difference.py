@@ -29,8 +29,8 @@ EXACT = (DType.INT16, DType.INT32)
 FLOAT_SHARE_OF_RANGE = 1e-4
 ROUNDED_SHARE_OF_RANGE = 2.0**-9
 FLOAT_FLOOR = 2.0**-22
-"""Two units in the last place of 1. A sigmoid, for example, adds to 1 in between: near 0 it is not more exact
-than that.
+"""Two units in the last place of 1. A sigmoid, for example, computes a sum with 1, so its values near 0 are
+not more exact.
 """
 ROUNDED_STEP = 1.0
 """Tolerance, in steps, of float32 values that are rounded to int16: near a tie, noise in the last bit
@@ -81,7 +81,7 @@ class Difference:
         return Tolerance(FLOAT_SHARE_OF_RANGE, self.range, self.least)
 
     def merge(self, other: Difference) -> Difference:
-        """Combine two differences; the place is the worse one's."""
+        """Return both differences as one; the place and the values are those of the larger error."""
         worse = self if self.worst >= other.worst else other
         return Difference(
             self.elements + other.elements,

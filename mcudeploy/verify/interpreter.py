@@ -1,4 +1,4 @@
-"""Another interpreter of a .tflite file, in a separate process: an operator that it lacks can end that.
+"""Another interpreter of a .tflite file, in a separate process, which an operator that it lacks may end.
 
 Its module is a program too: MODEL INPUTS.npz OUTPUTS.npz, with arrays named by run and position.
 """

@@ -45,7 +45,7 @@ _DETECTION = "TFLite_Detection_PostProcess"
 
 @dataclass(frozen=True, slots=True)
 class LiteRtVerdict:
-    """Outputs beside LiteRT's. `share`: the largest difference, as a share of its output's range.
+    """A comparison of outputs with LiteRT's. `share`: the largest difference, as a share of a range.
 
     `runs` were compared; if none, `not_run` says why. `reasons`: the outputs that no rounding explains.
     """
@@ -83,10 +83,10 @@ def compare_with_litert(
     except ModelError as error:
         return LiteRtVerdict(not_run=str(error))
     share = _QUANTIZED_SHARE if _is_quantized(contents) else _FLOAT_SHARE
-    open_ended = {number for it in contents.operators if it.op == _DETECTION for number in it.outputs[:-1]}
+    undefined = {number for it in contents.operators if it.op == _DETECTION for number in it.outputs[:-1]}
     shares, reasons = [0.0], []
     for place, io in enumerate(ios):
-        if contents.outputs[place] in open_ended:
+        if contents.outputs[place] in undefined:
             continue
         expected = [as_computed(io, run[place]) for run in wanted]
         own = [from_device(io, graph.tensors[io.tensor], run[io.tensor]) for run in outputs]
@@ -106,7 +106,7 @@ def compare_with_litert(
 
 
 def _unable(contents: Contents, operator: TfliteOperator) -> str:
-    """Why LiteRT computes an operator wrongly; "" if it does not."""
+    """Return why LiteRT computes an operator wrongly; "" if it does not."""
     tensors = contents.tensors
     if operator.op == "SVDF" and tensors[operator.inputs[4]].kind == "INT8":
         return "it takes states of SVDF for int16, and these are int8"

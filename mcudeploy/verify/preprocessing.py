@@ -32,15 +32,15 @@ _MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 """Pillow's pixel modes, by number of channels."""
 _KINDS = "a .npy, .png, .jpg, .wav, .csv, .bin or .raw file"
 _ENDINGS = (".npy", ".png", ".jpg", ".jpeg", ".wav")
-"""Signatures of files that are recognised by their first bytes."""
+"""Endings of files that are recognised by their first bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class Preprocessing:
     """Conversion of pictures and sound to an input.
 
-    It states the values of pixels 0 and 255 (None: 0 and 1, or 0 and 255 for an integer input without a
-    scale), the mean to subtract and `std` to divide by, each one number or one per channel; and the way a
+    `pixels`: the values of pixels 0 and 255; None: 0 and 1, or 0 and 255 for an integer input without a
+    scale. `mean` is subtracted, and `std` divides; each is one number or one per channel. `resize`: the way a
     picture gets the input's size. Sound for an input of int16 has `rate` samples a second. `on_note` receives
     notes, `on_real` the real numbers of an input before they become integers.
     """
@@ -262,7 +262,7 @@ def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -
 
 
 def _hops(count: int, runs: int, hop: int) -> str:
-    """Describe, for an error, the samples of a run and the rest at the end."""
+    """Return the samples of each run and the rest at the end, for a note; "" for one run."""
     if runs == 1:
         return ""
     rest = count - runs * hop

@@ -42,7 +42,7 @@ class Reference:
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime  # noqa: PLC0415 - commands that run nothing start without it
 
-        whole = expose(path, names, choices, states, own_floats=own_floats)
+        exposed = expose(path, names, choices, states, own_floats=own_floats)
         options = onnxruntime.SessionOptions()
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
         options.log_severity_level = 4
@@ -51,16 +51,16 @@ class Reference:
             sessions = [
                 it.model
                 and onnxruntime.InferenceSession(it.model, options, providers=["CPUExecutionProvider"])
-                for it in whole.pieces
+                for it in exposed.pieces
             ]
         except Exception as error:  # onnxruntime has no common base of its errors
-            fault = f"{first_line(error)}{whole.way_out}"
+            fault = f"{first_line(error)}{exposed.way_out}"
             raise ModelError(f"ONNX Runtime does not load {path.name}: {fault}") from error
         self._steps = [
             (session, piece.names, piece.foreign)
-            for session, piece in zip(sessions, whole.pieces, strict=True)
+            for session, piece in zip(sessions, exposed.pieces, strict=True)
         ]
-        self._constants, self._floats = whole.constants, whole.float_inputs
+        self._constants, self._floats = exposed.constants, exposed.float_inputs
 
     def run(self, inputs: Mapping[str, Array]) -> dict[str, Array]:
         """Return tensor values by name, for inputs by name in the ONNX model's shape and type."""
@@ -75,7 +75,7 @@ class Reference:
 
 
 def _run(session: Any, names: Sequence[str], values: Mapping[str, Array]) -> dict[str, Array]:
-    """The outputs of a session by name, from the values that it reads."""
+    """Return the outputs of a session by name; `values` has those that it reads."""
     wanted = [item.name for item in session.get_inputs()]
     try:
         results = session.run(names, {name: values[name] for name in wanted if name in values})

@@ -20,7 +20,7 @@ from mcudeploy.verify.preprocessing import AS_USUAL, OnReal, Preprocessing, Want
 Array = NDArray[Any]
 _MOST_INTEGERS = 128
 """Upper end of the range of drawn integers that are not indices."""
-_CALLS = 4
+_DRAWN_RUNS = 4
 """Number of runs in turn of a model with states, if no inputs are given."""
 
 
@@ -56,11 +56,11 @@ def load_samples(
     seed: int,
     reading: Preprocessing = AS_USUAL,
 ) -> list[Sample]:
-    """Read samples from files or arrays: one per model input, in order, repeated for each sample. `reading`
-    describes the conversion of pictures.
+    """Read samples from files or arrays: one per model input, in order, repeated for each sample.
 
-    An array with a further first axis has the values of several samples, and so has a long sound for a model
-    with states. Without files samples are drawn.
+    `reading` describes the conversion of pictures and sound. An array with a further first axis has the
+    values of several samples, and so has a long sound for a model with states. Without files samples are
+    drawn.
     Raises UsageError for files that do not fit the model.
     """
     if not inputs:
@@ -82,14 +82,13 @@ def load_samples(
 
 
 def drawn_samples(graph: Graph, seed: int, count: int | None = None) -> list[Sample]:
-    """Draw samples: `count`, else one, or several for a model with states. If they are new rows of a window,
-    others that fill it come first.
+    """Draw `count` samples; by default one, or several for a model with states.
 
-    They have numbers of the whole range for int8 and uint8 inputs, normal ones for float inputs, row numbers
-    of their table for indices.
+    If samples are new rows of a window, others that fill it come first. Values are from the whole range for
+    int8 and uint8 inputs, normally distributed for float inputs, and row numbers of the table for indices.
     """
     rng = np.random.default_rng(seed)
-    count = count or (_CALLS if graph.states else 1)
+    count = count or (_DRAWN_RUNS if graph.states else 1)
     count += 0 if graph.hop is None else graph.hop.runs_to_fill - 1
     drawn = ({io.name: _draw(graph, io, rng) for io in graph.own_inputs()} for _ in range(count))
     return [sample_of(graph, values, {}) for values in drawn]
@@ -102,6 +101,7 @@ def _groups(
     label: str,
     reading: Preprocessing,
 ) -> list[dict[str, Array]]:
+    """Return the values of each sample, by the names of these inputs or outputs."""
     if len(files) % len(ios):
         unit = "array" if any(isinstance(it, NamedArray) for it in files) else "file"
         raise UsageError(
@@ -111,9 +111,9 @@ def _groups(
     groups: list[dict[str, Array]] = []
     for first in range(0, len(files), len(ios)):
         several = {
-            io.name: _each(io, source)
+            io.name: _by_sample(io, source)
             if isinstance(source, NamedArray)
-            else _each(
+            else _by_sample(
                 io,
                 NamedArray(str(source), read_values(source, wanted_of(graph, io, reading.on_real), reading)),
             )
@@ -130,8 +130,8 @@ def _groups(
     return groups
 
 
-def _each(io: GraphIO, source: NamedArray) -> list[Array]:
-    """The values of each sample in an array."""
+def _by_sample(io: GraphIO, source: NamedArray) -> list[Array]:
+    """Return the values of each sample in an array."""
     values = source.values
     if values.ndim == len(io.shape) + 1 and values.shape[1:] == io.shape and len(values):
         return [fitted_value(io, np.asarray(value), source.name) for value in values]
@@ -146,8 +146,9 @@ def wanted_of(graph: Graph, io: GraphIO, on_real: OnReal = AS_USUAL.on_real) -> 
 
 
 def fitted_value(io: GraphIO, value: Array, name: str) -> Array:
-    """Return an array in the type of an input or output. Raises UsageError if it does not fit; `name` is that
-    of the array in messages.
+    """Return an array in the type of an input or output; `name` is the array's name in messages.
+
+    Raises UsageError if it does not fit.
     """
     declared = io.declared
     if declared is not None and value.dtype.name == declared.dtype:
@@ -195,10 +196,10 @@ def _draw(graph: Graph, io: GraphIO, rng: np.random.Generator) -> Array:
 
 
 def tables_rows(graph: Graph, tensor: str, *, unchanged: bool = False, rings: bool = True) -> list[int]:
-    """The number of rows of each table that a tensor indexes, directly or through other operators.
+    """Return the number of rows of each table that a tensor indexes, directly or through other operators.
 
-    `unchanged`: only through those that move values. A remainder is an index below its divisor, such as that
-    along one axis of a flat table. `rings`: also states whose rows are written at a remainder.
+    `unchanged`: only through operators that move values. A remainder counts as an index below its divisor.
+    `rings`: include states whose rows are written at a remainder.
     """
     tables = []
     for operator in graph.operators:

@@ -52,7 +52,7 @@ DEVICE_SHARE_OF_RANGE = 1e-5
 
 CONVERSION_SHARE_OF_RANGE = 2.0**-5
 """Tolerance between float32 and float16 outputs: some fifty roundings of 11 bits in a row, possibly amplified
-by a softmax. The program itself is held to the outputs in float32.
+by a softmax. The program itself is compared with the outputs in float32.
 """
 
 
@@ -64,9 +64,10 @@ _CONVERSION_FLOOR = 2.0**-9
 class Verdict:
     """Result of a comparison. `reasons` lists the failures; empty means verified.
 
-    `resolved` are the judged `outputs` of the host build, in samples that needed the reference's choice at
-    `ties_resolved` ties. `micro_runs`: the runs that were compared with TensorFlow Lite Micro, if any.
-    `litert`: the comparison with LiteRT, for a .tflite file. `extremes`: of each output over all samples.
+    `outputs`: the difference of all outputs of the host build. `resolved`: the same, but a sample that failed
+    has run with the reference's choice at ties, `ties_resolved` in total. `micro_runs`: the runs that were
+    compared with TensorFlow Lite Micro, if any. `litert`: the comparison with LiteRT, for a .tflite file.
+    `extremes`: of each output over all samples.
     """
 
     plan: Plan
@@ -88,7 +89,7 @@ class Verdict:
     def coarse(self) -> dict[str, float]:
         """The tolerances of float32 outputs, by name, that exceed at least half of the values of a sample.
 
-        Tolerances of 1 and less are not: most probabilities of many classes are below such a tolerance.
+        Tolerances up to 1 are left out: most probabilities of many classes are below such a tolerance.
         """
         graph, coarse = self.plan.graph, dict[str, float]()
         tolerances = _tolerances(graph, output_share(graph), self.extremes)
@@ -103,9 +104,7 @@ class Verdict:
         return coarse
 
     def with_device(self, device: Sequence[Outputs]) -> Verdict:
-        """Add the device's outputs to the verdict, one mapping per sample: they must equal the host
-        build's.
-        """
+        """Add the device's outputs of each sample to the verdict; they must equal those of the host build."""
         reasons, graph = list(self.reasons), self.plan.graph
         tolerances = _tolerances(graph, device_share(graph), self.extremes)
         for number, (device_outputs, host) in enumerate(zip(device, self.host, strict=True), self.first):
@@ -179,8 +178,8 @@ class _Subject:
     def differences(
         self, inputs: Mapping[str, Array], values: Mapping[str, Array]
     ) -> Mapping[str, Difference]:
-        """Return how the operators differ from the reference's `values`, each run on the reference's own."""
-        return check_by_reference(self.machine, self.storage, inputs, *self._judging(values))
+        """Return how the operators differ from the reference's `values`, if they also read these values."""
+        return check_by_reference(self.machine, self.storage, inputs, *self._with_ties(values))
 
     def run(self, inputs: Mapping[str, Array]) -> Outputs:
         """Run the host build once on stored inputs and states."""
@@ -189,11 +188,11 @@ class _Subject:
 
     def run_resolved(self, inputs: Mapping[str, Array], values: Mapping[str, Array]) -> tuple[Outputs, int]:
         """Run it with the reference's choice at ties; return also the number of these elements."""
-        ties = run_with_ties_as_reference(self.machine, self.storage, inputs, *self._judging(values))
+        ties = run_with_ties_as_reference(self.machine, self.storage, inputs, *self._with_ties(values))
         return _outputs(self.machine, self.storage), ties
 
-    def _judging(self, values: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
-        """The reference's values and its ties in stored form, by tensor name."""
+    def _with_ties(self, values: Mapping[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Return the reference's values, and masks of its ties, in stored form by tensor name."""
         graph = self.storage.plan.graph
         return stored_references(graph, values), stored_ties(graph, values, self.quantizers)
 
@@ -279,7 +278,7 @@ def outputs_of_runs(
 
 
 def _states_left(graph: Graph, outputs: Outputs) -> tuple[Outputs, dict[str, Array]]:
-    """The states that a run left: in stored form by tensor name, and in the model's form by ONNX name."""
+    """Return the states that a run left: in stored form by tensor, and in the model's form by ONNX name."""
     stored = {it.tensor: outputs[it.after.tensor] for it in graph.states}
     known = {
         it.before.name: from_device(it.before, graph.tensors[it.tensor], stored[it.tensor])
@@ -289,9 +288,7 @@ def _states_left(graph: Graph, outputs: Outputs) -> tuple[Outputs, dict[str, Arr
 
 
 def in_own_floats(model: Path, outputs: Sequence[str], choices: InputChoices) -> Reference | None:
-    """The reference in the file's own floating-point types, if they are not float32 and ONNX Runtime supports
-    them.
-    """
+    """Return the reference in the file's floating-point types; None if they are float32, or not supported."""
     if not has_other_floats(model, choices):
         return None
     try:
@@ -303,8 +300,9 @@ def in_own_floats(model: Path, outputs: Sequence[str], choices: InputChoices) ->
 def conversion_reasons(
     number: int, in_file: Reference | None, inputs: Mapping[str, Array], values: Mapping[str, Array]
 ) -> list[str]:
-    """The outputs that differ between float32 and the file's types; integers and truth values must be
-    equal.
+    """Return a reason for each output that differs between float32 and the file's floating-point types.
+
+    Integers and truth values must be equal.
     """
     if in_file is None:
         return []

@@ -14,7 +14,7 @@ from mcudeploy.common.errors import BuildError
 from mcudeploy.toolchain import Firmware, build_firmware
 from mcudeploy.toolchain.disassembly import parse
 from mcudeploy.toolchain.firmware import CALLS_NAME
-from mcudeploy.toolchain.stack import Compiled, Depths, StackBound, bound_of, read_calls, stack_bound
+from mcudeploy.toolchain.stack import CompiledFunction, Depths, StackBound, bound_of, read_calls, stack_bound
 from mcudeploy.toolchain.stack_frames import LibraryFunctions, pushed_bytes
 
 KERNELS = ["conv2d_s8", "feed", "integer_binary", "softmax_f32"]
@@ -45,9 +45,9 @@ class Library(LibraryFunctions):
         return self._frames.get(name, 0)
 
 
-def compiled(calls: Mapping[str, set[str]], source: str = "src/kernels/any.c") -> dict[str, Compiled]:
+def compiled(calls: Mapping[str, set[str]], source: str = "src/kernels/any.c") -> dict[str, CompiledFunction]:
     """Functions with frames of 8 bytes."""
-    return {name: Compiled(8, frozenset(callees), Path(source)) for name, callees in calls.items()}
+    return {name: CompiledFunction(8, frozenset(callees), Path(source)) for name, callees in calls.items()}
 
 
 def test_the_deepest_chain_counts() -> None:
@@ -61,8 +61,8 @@ def test_the_deepest_chain_counts() -> None:
 
 def test_pushes_of_assembler_count() -> None:
     functions = {
-        "mcud_wide": Compiled(8, frozenset({"wide.c:block"}), Path("wide.c")),
-        "wide.c:block": Compiled(0, frozenset(), Path("wide.c")),
+        "mcud_wide": CompiledFunction(8, frozenset({"wide.c:block"}), Path("wide.c")),
+        "wide.c:block": CompiledFunction(0, frozenset(), Path("wide.c")),
     }
     assert Depths(functions, Library({"block": 64})).of("mcud_wide") == 8 + 64
 
@@ -80,7 +80,7 @@ def test_recursion_is_refused() -> None:
 
 def test_only_the_tape_calls_through_pointers() -> None:
     functions = compiled({"helper": {"__indirect_call"}, "mcud_step": {"__indirect_call"}})
-    functions["mcud_deep"] = Compiled(48, frozenset(), Path("src/kernels/deep.c"))
+    functions["mcud_deep"] = CompiledFunction(48, frozenset(), Path("src/kernels/deep.c"))
     depths = Depths(functions, Library({}))
     assert depths.of("mcud_step") == 8 + 48
     with pytest.raises(BuildError, match="calls by pointer are unknown"):
@@ -161,7 +161,8 @@ def test_a_firmware_has_a_bound(firmware: Firmware) -> None:
 def test_a_library_function_that_recurses_is_refused(firmware: Firmware) -> None:
     functions = read_calls(firmware.elf.with_name(CALLS_NAME).read_text("utf-8"))
     kernel = functions["mcud_conv2d_s8"]
-    functions["mcud_conv2d_s8"] = Compiled(kernel.frame_bytes, kernel.calls | {"mcud_step"}, kernel.source)
+    calls = kernel.calls | {"mcud_step"}
+    functions["mcud_conv2d_s8"] = CompiledFunction(kernel.frame_bytes, calls, kernel.source)
     library = LibraryFunctions(firmware.elf, firmware.board.toolchain)
     with pytest.raises(BuildError, match="mcud_step -> mcud_conv2d_s8 -> mcud_step is a recursion"):
         bound_of(functions, library, firmware.board.toolchain)

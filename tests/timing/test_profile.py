@@ -62,6 +62,14 @@ def test_cycles_stand_beside_the_counted_instructions(
     assert report["overhead_percent"] is None
 
 
+def test_a_core_without_a_model_has_the_cycles_of_its_stand_in(tmp_path: Path, small_bench: None) -> None:
+    m85 = load_board("ra8p1")
+    board = load_board("mps3-an547").model_copy(update={"core": m85.core, "cpu_flags": m85.cpu_flags})
+    model, options = quantised_convolutions(tmp_path / "small.onnx"), Options(objective="instructions")
+    report = reports.measure_model(model, Target(board, emulate=True), options, timing="cycles-model")
+    assert report["cycles_model"]["core"] == "cortex-m55"
+
+
 @pytest.mark.parametrize(
     ("name", "emulate", "message"),
     [

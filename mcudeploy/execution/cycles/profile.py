@@ -65,10 +65,15 @@ class Profile:
         return cycles
 
 
+def cycle_model(core: str) -> Core | None:
+    """Return the cycle model of a core, or of the core that stands in for it; None if there is none."""
+    return CORES.get(STAND_INS.get(core, core))
+
+
 def core_of(target: Target) -> Core:
     """Return the core model of a target. ConfigError if there is none, or time can be measured instead."""
     board = target.board
-    core = CORES.get(STAND_INS.get(board.core, board.core))
+    core = cycle_model(board.core)
     if not target.emulated:
         reason = "is this computer" if board.is_host else "is to run on hardware, which counts its own cycles"
         way_out = "Leave --timing out" + (", or add --emulate." if core and board.emulator else ".")

@@ -29,8 +29,8 @@ class Area:
 
 @dataclass(frozen=True, slots=True)
 class ChartGroup:
-    """All blocks of one tensor, or the scratch or the loaded constants of one operator; `colour`: of the
-    tensor, else -1.
+    """All blocks of one tensor, or the scratch or the loaded constants of one operator. `colour`: the number
+    of a tensor's colour; -1 for the others.
     """
 
     name: str
@@ -99,7 +99,7 @@ def draw(view: PlanView, model: str) -> Drawing:
         )
         for memory, size in sorted(plan.layout.arenas.items())
     )
-    flown = sum(old.memory != new.memory for old, new in map(plan.layout.way, plan.layout.transfers))
+    between = sum(old.memory != new.memory for old, new in map(plan.layout.way, plan.layout.transfers))
     facts = (
         ("model", model),
         ("board", plan.board),
@@ -107,7 +107,7 @@ def draw(view: PlanView, model: str) -> Drawing:
         ("live peak", f"{plan.estimate.peak_bytes:,} B at step {plan.estimate.peak_step:,}"),
         ("steps", f"{len(plan.schedule.steps):,}"),
         *([("moves", f"{len(plan.layout.transfers):,}")] if plan.layout.transfers else ()),
-        *([("between memories", f"{flown:,}")] if flown else ()),
+        *([("between memories", f"{between:,}")] if between else ()),
     )
     return Drawing(model, plan.board, steps, panels, _runs(plan, tiled, colours), facts)
 
@@ -136,7 +136,7 @@ def _tensors(plan: Plan, tiled: TiledGraph, colours: dict[str, int], memory: str
 
 
 def _flights(plan: Plan, tiled: TiledGraph, memory: str) -> Iterator[Area]:
-    """Yield the bytes in this memory of each transfer to or from another, until it may be read at its end."""
+    """Yield the bytes in this memory of each transfer to or from another, for the steps that it may take."""
     for transfer in plan.layout.transfers:
         way = plan.layout.way(transfer)
         if way[0].memory != way[1].memory and memory in {place.memory for place in way}:

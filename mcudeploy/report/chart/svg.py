@@ -123,14 +123,14 @@ def _head(drawing: Drawing, panel: Panel, top: float) -> list[str]:
     ]
 
 
-def _legend(y: float, flights: bool) -> list[str]:
-    """Return the legend of everything but tensors, which show their names, and axes."""
+def _legend(y: float, has_flights: bool) -> list[str]:
+    """Return the legend of everything but axes and tensors, which show their names."""
     x = _WIDTH - _RIGHT - 386
     swatch = f'<rect x="{{x}}" y="{px(y - 5)}" width="14" height="10" class="{{style}}"/>'
     text = f'<text class="pale" x="{{x}}" y="{px(y + 4)}">{{text}}</text>'
     between = (swatch.format(x=x - 142, style="flight"), text.format(x=x - 122, text="between memories"))
     return [
-        *(between if flights else ()),
+        *(between if has_flights else ()),
         f'<path class="load" fill="none" stroke-width="1.5" d="M{x} {px(y)}h14"/>',
         text.format(x=x + 20, text="bytes alive"),
         f'<path class="peak" fill="none" stroke-dasharray="4 3" d="M{x + 96} {px(y)}h14"/>',
@@ -193,7 +193,7 @@ def _rectangle(area: Area, scale: Scale) -> str:
 
 
 def _flights(panel: Panel, scale: Scale) -> list[str]:
-    """Return transfers to or from another memory, over their blocks; a line if copied at once."""
+    """Return the transfers to or from another memory as one shape that lies over their blocks."""
     if not panel.flights:
         return []
     path = "".join(_rectangle(area, scale) for area in panel.flights)
@@ -313,7 +313,7 @@ def _piles(areas: Iterable[Area], steps: float) -> Iterable[Area]:
 
 
 def _colour(number: int) -> str:
-    """Return a colour that differs most between neighbours; dark text is readable on all of them."""
+    """Return the colour of a number. Neighbours differ much, and dark text is readable on all colours."""
     hue = (0.58 + number * _GOLDEN_ANGLE) % 1
     lightness = (0.72, 0.64, 0.78)[number % 3]
     red, green, blue = colorsys.hls_to_rgb(hue, lightness, 0.55)

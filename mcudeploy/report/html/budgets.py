@@ -56,19 +56,12 @@ def _reserved_stack(deployment: Deployment) -> int:
 
 
 def _flash(deployment: Deployment, report: Report) -> View:
-    weights = report.get("weights_bytes")
-    tables = report.get("tables_bytes")
-    parts = [
-        ("weights", weights_bytes(deployment.model.calls) if weights is None else weights, "a"),
-        (
-            "tables",
-            tables_bytes(deployment.view, deployment.board)
-            if tables is None
-            else tables,
-            "b",
-        ),
-        ("code", report.get("code_bytes") or 0, "c"),
-    ]
+    weights, tables = report.get("weights_bytes"), report.get("tables_bytes")
+    if weights is None:
+        weights = weights_bytes(deployment.model.calls)
+    if tables is None:
+        tables = tables_bytes(deployment.view, deployment.board)
+    parts = [("weights", weights, "a"), ("tables", tables, "b"), ("code", report.get("code_bytes") or 0, "c")]
     note = "" if report.get("code_bytes") else "Without code: nothing was built."
     return _bar("flash", deployment.board.flash_bytes, parts, note)
 

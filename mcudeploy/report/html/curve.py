@@ -36,8 +36,8 @@ class Curve:
     """The points of the picture.
 
     `front`: plans that no other plan beats in both bytes and latency; `reference`: the plan with which
-    latencies are compared; `measured`: the chosen plan at the overhead of its run over that one. `unit` is
-    the unit of latency.
+    latencies are compared; `measured`: the chosen plan with its measured overhead over the reference. `unit`
+    is the unit of latency.
     """
 
     words: Words

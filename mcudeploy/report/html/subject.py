@@ -44,7 +44,7 @@ _LEFT, _RIGHT, _TOP, _FOOT = 90, 24, 10, 28
 class Subject:
     """A plan for a board, the JSON object of the command, and measurements of the plan.
 
-    `command_within`: the command line with another limit of the overhead in percent.
+    `command_within`: a function from a limit of the overhead, in percent, to the command line with it.
     """
 
     deployment: Deployment
@@ -153,9 +153,9 @@ def _curves(subject: Subject) -> Iterator[Curve]:
     planned = deployment.planned
     unit = planned.objective if planned.costs_of else "ticks"
     measured_point = None
-    whole = planned.baseline.estimate.ticks
-    if report.get("overhead_source") not in (None, "estimated") and whole:
-        ticks = whole * (1 + report["overhead_percent"] / 100)
+    baseline_ticks = planned.baseline.estimate.ticks
+    if report.get("overhead_source") not in (None, "estimated") and baseline_ticks:
+        ticks = baseline_ticks * (1 + report["overhead_percent"] / 100)
         measured_point = (deployment.plan.layout.arena_bytes, ticks)
 
     def point(plan: Any) -> tuple[int, float]:
@@ -203,12 +203,12 @@ def _operators(deployment: Deployment, times: StepTimes, clocks: StepTimes) -> l
     plan = deployment.plan
     ticks: dict[str, float] = {}
     steps: dict[str, int] = {}
-    spans: dict[str, float] = {}
-    each_ms = clocks.milliseconds(deployment.board)
-    for step, each, span in zip(plan.schedule.steps, times.ticks, each_ms, strict=True):
+    spent_ms: dict[str, float] = {}
+    steps_ms = clocks.milliseconds(deployment.board)
+    for step, step_ticks, step_ms in zip(plan.schedule.steps, times.ticks, steps_ms, strict=True):
         name = plan.graph.operators[step.operator].name
-        ticks[name], steps[name] = ticks.get(name, 0.0) + each, steps.get(name, 0) + 1
-        spans[name] = spans.get(name, 0.0) + span
+        ticks[name], steps[name] = ticks.get(name, 0.0) + step_ticks, steps.get(name, 0) + 1
+        spent_ms[name] = spent_ms.get(name, 0.0) + step_ms
     total, most = sum(ticks.values()) or 1.0, max(ticks.values(), default=0.0) or 1.0
     rows = []
     for operator in plan.graph.operators:
@@ -223,7 +223,7 @@ def _operators(deployment: Deployment, times: StepTimes, clocks: StepTimes) -> l
                 "steps": f"{steps[operator.name]:,}",
                 "macs": f"{macs:,}" if macs else "",
                 "ticks": f"{spent:,.0f}",
-                "milliseconds": "" if deployment.board.is_host else f"{spans[operator.name]:.3f}",
+                "milliseconds": "" if deployment.board.is_host else f"{spent_ms[operator.name]:.3f}",
                 "share": f"{100 * spent / total:.1f} %",
                 "bar": f"{100 * spent / most:.1f}",
             }
