@@ -128,7 +128,7 @@ def _jobs(
     """Yield the jobs. Raises UsageError for an argument that is not a list."""
     if isinstance(models, str | Path | bytes) or not isinstance(models, Iterable):
         raise UsageError("models is a list, or a mapping from names to models")
-    known = boards_of(boards)
+    every_board = boards_of(boards)
     named = models.items() if isinstance(models, Mapping) else ((None, it) for it in models)
     for number, (name, source) in enumerate(named):
         label = plain(name or (source if isinstance(source, str | Path) else f"models[{number}]"))
@@ -137,7 +137,7 @@ def _jobs(
             content = _content(source)
         except ModelError as error:
             fault = str(error)
-        yield from (PlanJob(label, content, board, choices, fault) for board in known)
+        yield from (PlanJob(label, content, board, choices, fault) for board in every_board)
 
 
 def _content(source: Source) -> bytes:

@@ -282,10 +282,11 @@ class CountedProgram:
 
     def _before(self, instruction: Instruction) -> Instruction | None:
         """Return the instruction before it in memory."""
-        known = self._profile.instructions
-        return next(
-            (it for size in (2, 4) if (it := known.get(instruction.address - size)) and it.size == size), None
-        )
+        for size in (2, 4):
+            before = self._profile.instructions.get(instruction.address - size)
+            if before is not None and before.size == size:
+                return before
+        return None
 
     def _around(self, counts: Counts) -> tuple[int, float]:
         """Return the instructions of a window outside its kernel, and their least cycles."""

@@ -190,7 +190,7 @@ class ControlFlow:
             raise NoRegionError(f"the effects of {it.mnemonic} are unknown")
         stores = effects.access is MemoryAccess.STORE
         in_frame = bool(effects.address & locations([Location.SP])) and effects.stack.slots is not None
-        own = PathCosts(
+        costs = PathCosts(
             1,
             self._weight(it),
             effects.writes | effects.partial | effects.updates,
@@ -202,15 +202,15 @@ class ControlFlow:
         if callee is None:
             if it.mnemonic == "blx":
                 raise NoRegionError("it calls a function through a pointer")
-            return own
+            return costs
         called = self.longest_call(callee)
         return PathCosts(
             1 + called.instructions,
-            own.cycles + called.cycles,
-            own.writes | called.writes,
-            own.stores or called.stores,
-            own.slots,
-            own.moves_stack,
+            costs.cycles + called.cycles,
+            costs.writes | called.writes,
+            costs.stores or called.stores,
+            costs.slots,
+            costs.moves_stack,
         )
 
 

@@ -128,8 +128,8 @@ def factors(board: Board) -> KernelFactors | None:
     """Return the factors of a board that this computer measured, else those of its file; else None."""
     if board.is_host or board.emulated_only or board.npu is not None:
         return None
-    own = _stored(default_path(), board) if default_path().is_file() else None
-    return own or factors_of_file(board)
+    measured = _stored(default_path(), board) if default_path().is_file() else None
+    return measured or factors_of_file(board)
 
 
 @cache

@@ -46,9 +46,9 @@ def evaluate(
     boards that share the samples; `measurers`: the number of emulated ones. The others are the options of the
     command of the same name, `output` is --output-name, limits are in percent.
     """
-    options, known = options_of(choices), board_of(board)
+    options, target_board = options_of(choices), board_of(board)
     count = checked("measurers", measurers, PositiveInt)
-    targets = [Target(known, port, emulate) for port in ports or (None,)]
+    targets = [Target(target_board, port, emulate) for port in ports or (None,)]
     most = checked("samples", samples, PositiveInt | None)
     request = EvaluateRequest(
         DataRequest(

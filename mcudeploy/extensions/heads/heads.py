@@ -288,10 +288,10 @@ def _query_fault(reference: HeadReference, answer: HeadAnswer) -> str:
     if not reference.is_label(answer.features, answer.result):
         return f"returns the label {answer.result}, which is not the reference's"
     wanted = reference.scores(answer.features)
-    known = np.isfinite(wanted)
-    allowed = reference.tolerance * np.maximum(1, np.abs(wanted[known]))
-    same = np.array_equal(known, np.isfinite(answer.scores))
-    if same and np.all(np.abs(answer.scores[known] - wanted[known]) <= allowed):
+    finite = np.isfinite(wanted)
+    allowed = reference.tolerance * np.maximum(1, np.abs(wanted[finite]))
+    same = np.array_equal(finite, np.isfinite(answer.scores))
+    if same and np.all(np.abs(answer.scores[finite] - wanted[finite]) <= allowed):
         return ""
     return f"has scores {answer.scores.round(5).tolist()}, the reference {wanted.round(5).tolist()}"
 

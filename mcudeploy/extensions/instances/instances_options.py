@@ -41,12 +41,12 @@ OPTIONS = {"build": (_instances_option,)}
 
 def _facts(report: Values) -> list[tuple[str, str]]:
     """Return the arenas of all instances, and the share of each."""
-    known = report.get("instances")
-    if not known:
+    instances = report.get("instances")
+    if not instances:
         return []
-    arenas = ", ".join(f"{plain(memory)} {size:,} B" for memory, size in known["arenas"].items())
-    text = f"{arenas}: arena and states; {known['state_bytes']:,} B of states each"
-    return [(f"{known['count']} instances", text)]
+    arenas = ", ".join(f"{plain(memory)} {size:,} B" for memory, size in instances["arenas"].items())
+    text = f"{arenas}: arena and states; {instances['state_bytes']:,} B of states each"
+    return [(f"{instances['count']} instances", text)]
 
 
 SECTION = ReportSection(lambda _console, _report: None, _facts)

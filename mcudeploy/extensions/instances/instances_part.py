@@ -52,10 +52,10 @@ class InstancesPart(LibraryPart):
 
     def completed(self, built: BuiltModel, request: BuildRequest, progress: Progress) -> BuiltModel:
         """Return the model with the RAM of all instances among its facts."""
-        known = built.program.instances
-        assert known is not None
+        instances = built.program.instances
+        assert instances is not None
         arenas = {it.memory: it.size_bytes for it in built.program.arenas}
-        facts = {"count": known.count, "state_bytes": known.size_bytes, "arenas": arenas}
+        facts = {"count": instances.count, "state_bytes": instances.size_bytes, "arenas": arenas}
         return replace(built, facts={**built.facts, "instances": facts})
 
 

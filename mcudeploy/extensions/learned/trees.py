@@ -82,10 +82,10 @@ def _require_sound(tables: dict[str, ConstantArray], values: int, targets: int) 
     follow, starts = tables["next"].reshape(-1, 2), tables["leaf_starts"]
     nodes, leaves = len(follow), len(starts) - 1
     inner = follow < LEAF
-    own = np.broadcast_to(np.arange(nodes)[:, np.newaxis], follow.shape)
+    nodes_of_follow = np.broadcast_to(np.arange(nodes)[:, np.newaxis], follow.shape)
     numbers = np.concatenate([follow.ravel(), tables["roots"]])
     sound = (
-        bool(np.all(follow[inner] > own[inner]))
+        bool(np.all(follow[inner] > nodes_of_follow[inner]))
         and bool(np.all(numbers[numbers < LEAF] < nodes))
         and bool(np.all(numbers[numbers >= LEAF] - LEAF < leaves))
         and bool(np.all(tables["features"].astype(np.int64) % NAN_FIRST < values))

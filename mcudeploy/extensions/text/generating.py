@@ -211,9 +211,9 @@ def _expected(deployment: Deployment, io: DecoderIo, ids: Sequence[int]) -> list
             for it in graph.states:
                 stored = to_device(it.after, graph.tensors[it.after.tensor], values[it.after.name])
                 if program is not None and stored.dtype == np.int8:
-                    own = deployment.storage.get_tensor(program, it.after.tensor)
-                    near = np.abs(own.astype(np.int16) - stored.astype(np.int16)) <= 1
-                    stored = np.where(near, own, stored)
+                    of_program = deployment.storage.get_tensor(program, it.after.tensor)
+                    near = np.abs(of_program.astype(np.int16) - stored.astype(np.int16)) <= 1
+                    stored = np.where(near, of_program, stored)
                 states[it.before.name] = from_device(it.before, graph.tensors[it.tensor], stored)
     return expected
 

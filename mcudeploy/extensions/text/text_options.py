@@ -91,13 +91,13 @@ OPTIONS = {"build": (_build_option,)}
 
 def _facts(report: Values) -> list[tuple[str, str]]:
     """Return the line `text`: tokens, positions, the bytes that a token reads, and those of the tokenizer."""
-    known = report.get("text")
-    if not known:
+    text = report.get("text")
+    if not text:
         return []
-    places = "" if known["positions"] is None else f", {known['positions']:,} positions"
-    text = f"{known['constants_read_bytes']:,} B of constants read for a token; "
-    text += f"{known['table_bytes']:,} B of tables in flash, {known['ram_bytes']:,} B of RAM beside the arena"
-    return [("text", f"{known['tokens']:,} tokens{places}; {text}")]
+    places = "" if text["positions"] is None else f", {text['positions']:,} positions"
+    sizes = f"{text['constants_read_bytes']:,} B of constants read for a token; "
+    sizes += f"{text['table_bytes']:,} B of tables in flash, {text['ram_bytes']:,} B of RAM beside the arena"
+    return [("text", f"{text['tokens']:,} tokens{places}; {sizes}")]
 
 
 SECTION = ReportSection(lambda _console, _report: None, _facts)

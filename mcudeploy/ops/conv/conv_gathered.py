@@ -53,11 +53,11 @@ def gathered(
     zero_point = {"input_zero_point": fields["input_zero_point"]}
 
     def by(pixels: int) -> KernelCall:
-        own = {"patch_values": patch, "pixels": pixels} | facts | zero_point
-        known = without(fields, *zero_point) | own
-        params = {"packed_weights": records, **known, **numbers}
+        of_patch = {"patch_values": patch, "pixels": pixels} | facts | zero_point
+        own_fields = without(fields, *zero_point) | of_patch
+        params = {"packed_weights": records, **own_fields, **numbers}
         scratch = kernel_shape[0] * OFFSET_BYTES + pixels * patch + kernel.read_bytes
-        counts = kernel.counts(known)
+        counts = kernel.counts(own_fields)
         return KernelCall(kernel.name, params, scratch, mode=str(pixels), isa=kernel.isa, counts=counts)
 
     usual = next((it for it in kernel.pixels if it * patch <= _MOST_GATHERED_BYTES), kernel.pixels[-1])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -295,14 +294,13 @@ def _pixel_fields(conv: Windowing, source: Tensor) -> Params:
     }
 
 
-def _dual_kernel(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+def _dual_kernel(constants: ConvConstants, numbers: Params, fields: dict[str, Any]) -> tuple[KernelCall, ...]:
     """conv2d_s8_1x1_dual, if it is exact for these constants; `fields` are those of conv2d_s8_1x1_direct.
 
     It is for cores with Arm's DSP extension; see firmware/arith/int8/mcud_dual_s8.h.
     """
-    known: Mapping[str, Any] = fields
     weights = constants.weights.reshape(len(constants.weights), -1)
-    if numbers["quant.left_shift"] != 0 or known["dims.input_channels"] % 4 or (weights == -128).any():
+    if numbers["quant.left_shift"] != 0 or fields["dims.input_channels"] % 4 or (weights == -128).any():
         return ()
     assert constants.multipliers is not None
     largest = requantize.largest_products(weights) + np.abs(constants.bias.astype(np.int64))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -47,19 +46,18 @@ def general(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[
     return (*by_windows, *_first(constants, numbers, fields))
 
 
-def _first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+def _first(constants: ConvConstants, numbers: Params, fields: dict[str, Any]) -> tuple[KernelCall, ...]:
     """conv2d_s8_first_mve, if it supports these windows."""
-    known: Mapping[str, Any] = fields
-    channels, rows = known["dims.input_channels"], known["window.kernel_rows"]
-    one_group = known["groups"] == 1 and known["window.dilation_cols"] == 1
+    channels, rows = fields["dims.input_channels"], fields["window.kernel_rows"]
+    one_group = fields["groups"] == 1 and fields["window.dilation_cols"] == 1
     moved = max(1, VECTOR // channels) * channels
     if not one_group or channels > _MOST_FIRST_CHANNELS or moved * rows > _MOST_PLACES:
         return ()
     shared: Params = {name: value for name, value in fields.items() if name.startswith(("dims.", "window."))}
     by_columns = replace(constants, weights=constants.weights.transpose(0, 2, 1, 3))
-    zero_point = known["input_zero_point"]
+    zero_point = fields["input_zero_point"]
     params = {"packed_weights": _fours(by_columns), **shared, "input_zero_point": zero_point, **numbers}
-    columns = (known["dims.output_cols"] - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
+    columns = (fields["dims.output_cols"] - 1) * fields["window.stride_cols"] + fields["window.kernel_cols"]
     scratch = columns * channels * rows + VECTOR - 1
     counts = conv_counts_mve.first(shared)
     return (KernelCall("conv2d_s8_first_mve", params, scratch, isa=Isa.MVE, counts=counts),)

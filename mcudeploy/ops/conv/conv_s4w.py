@@ -41,21 +41,20 @@ def can_stay_packed(weights: NDArray[Any], groups: int = 1) -> bool:
     """Whether weights [K, ...] of `groups` groups of channels have four bits, and all sums fit."""
     if not fits_four_bits(weights):
         return False
-    own = weights.reshape(groups, len(weights) // groups, -1).astype(np.int64)
-    last, third = np.abs(own[:, 3::_CHANNELS]), own[:, 2::_CHANNELS] + 8
+    by_group = weights.reshape(groups, len(weights) // groups, -1).astype(np.int64)
+    last, third = np.abs(by_group[:, 3::_CHANNELS]), by_group[:, 2::_CHANNELS] + 8
     return bool(
         128 * last.sum(axis=2).max(initial=0) < _MOST_SUM
         and 128 * third.sum(axis=2).max(initial=0) < _MOST_OFFSET_SUM
     )
 
 
-def direct(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+def direct(constants: ConvConstants, numbers: Params, fields: dict[str, Any]) -> tuple[KernelCall, ...]:
     """conv2d_s8_1x1_direct_s4w, if it supports the depth and is exact for these constants.
 
     `fields` are those of conv2d_s8_1x1_direct.
     """
-    known: Mapping[str, Any] = fields
-    if known["dims.input_channels"] % GROUP or not can_stay_packed(constants.weights):
+    if fields["dims.input_channels"] % GROUP or not can_stay_packed(constants.weights):
         return ()
     counts = conv_counts.direct(fields, _fours)
     return (
@@ -63,12 +62,11 @@ def direct(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[K
     )
 
 
-def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+def pointwise(constants: ConvConstants, numbers: Params, fields: dict[str, Any]) -> tuple[KernelCall, ...]:
     """conv2d_s8_1x1_s4w and conv2d_s8_1x1_direct_s4w; `fields` are those of conv2d_s8_1x1."""
-    known: Mapping[str, Any] = fields
     if not can_stay_packed(constants.weights):
         return ()
-    scratch = padded(known["dims.input_channels"], GROUP) * _PIXELS * _EXPANDED_BYTES
+    scratch = padded(fields["dims.input_channels"], GROUP) * _PIXELS * _EXPANDED_BYTES
     params, counts = _records(constants, 1) | fields | numbers, conv_counts.pointwise(fields, _blocks)
     call = KernelCall(f"conv2d_s8_1x1{S4W}", params, scratch, counts=counts)
     return call, *direct(constants, numbers, without(fields, "groups"))
@@ -76,9 +74,9 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tupl
 
 def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ...]:
     """conv2d_s8_s4w; `usual` is conv2d_s8 by two pixels."""
-    known: Mapping[str, Any] = usual.params
-    runs = known["window.kernel_rows"] * known["row_runs"]
-    return _twin(constants, usual, runs, conv_counts.general(known, _blocks))
+    fields: Mapping[str, Any] = usual.params
+    runs = fields["window.kernel_rows"] * fields["row_runs"]
+    return _twin(constants, usual, runs, conv_counts.general(fields, _blocks))
 
 
 def deep(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ...]:

@@ -39,8 +39,8 @@ def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> tupl
     dims = {name: value for name, value in fields.items() if name.startswith("dims.")}
 
     def by(pixels: int) -> KernelCall:
-        known = dims | {"pairs": pairs, "most_pixels": pixels} | without(fields, *dims, "groups")
-        params, counts = records | known | numbers, conv_counts_wide.pointwise(known)
+        own_fields = dims | {"pairs": pairs, "most_pixels": pixels} | without(fields, *dims, "groups")
+        params, counts = records | own_fields | numbers, conv_counts_wide.pointwise(own_fields)
         scratch, mode = pixels * pairs * _PAIR_BYTES, str(pixels)
         return KernelCall("conv2d_s8_1x1_wide", params, scratch, mode=mode, isa=Isa.DSP, counts=counts)
 
@@ -65,31 +65,29 @@ def general(constants: ConvConstants, usual: KernelCall) -> tuple[KernelCall, ..
     return tuple(map(by, _PIXELS))
 
 
-def first(constants: ConvConstants, numbers: Params, fields: Params) -> tuple[KernelCall, ...]:
+def first(constants: ConvConstants, numbers: Params, fields: dict[str, Any]) -> tuple[KernelCall, ...]:
     """conv2d_s8_first_wide by whole rows, and by parts of long ones, if it supports these windows.
 
     conv2d_s8 has the same `fields`.
     """
-    known: Mapping[str, Any] = fields
-    channels, rows = known["dims.input_channels"], known["window.kernel_rows"]
-    one_group = known["groups"] == 1 and known["window.dilation_cols"] == 1
+    channels, rows = fields["dims.input_channels"], fields["window.kernel_rows"]
+    one_group = fields["groups"] == 1 and fields["window.dilation_cols"] == 1
     if numbers["quant.left_shift"] != 0 or not one_group or channels > _MOST_FIRST_CHANNELS:
         return ()
-    own: Params = {"column_pairs": padded(rows * channels, 2) // 2}
+    column_pairs = padded(rows * channels, 2) // 2
     records = _records(constants, _by_columns(constants.weights))
     shared = {name: value for name, value in fields.items() if name.startswith(("dims.", "window."))}
-    column_bytes = padded(rows * channels, 2) // 2 * _PAIR_BYTES
 
     def by(part: int, mode: str = "") -> KernelCall:
-        part_params: Params = own | {"part_cols": part}
-        part_params |= {"input_zero_point": known["input_zero_point"]}
+        part_params = {"column_pairs": column_pairs, "part_cols": part}
+        part_params["input_zero_point"] = fields["input_zero_point"]
         params = records | shared | part_params | numbers
         counts = conv_counts_wide.first(shared | part_params)
-        columns = (part - 1) * known["window.stride_cols"] + known["window.kernel_cols"]
-        scratch = columns * column_bytes
+        columns = (part - 1) * fields["window.stride_cols"] + fields["window.kernel_cols"]
+        scratch = columns * column_pairs * _PAIR_BYTES
         return KernelCall("conv2d_s8_first_wide", params, scratch, mode=mode, isa=Isa.DSP, counts=counts)
 
-    outputs = known["dims.output_cols"]
+    outputs = fields["dims.output_cols"]
     parts = (by(_PART_COLS, "parts"),) if outputs > _PART_COLS else ()
     return (by(outputs), *parts)
 

@@ -56,9 +56,9 @@ def depthwise_kernel(
     if conv.out_channels > channels:
         fields |= {"multiplier": conv.out_channels // channels, "input_zero_point": zero_point}
         assert constants.multipliers is not None
-        own: Params = {"weights": by_tap(constants.weights), "bias": constants.bias}
-        own |= {"multipliers": np.ascontiguousarray(constants.multipliers.T).ravel()}
-        params, counts = own | fields | numbers, conv_counts.multiplied(fields)
+        arrays: Params = {"weights": by_tap(constants.weights), "bias": constants.bias}
+        arrays |= {"multipliers": np.ascontiguousarray(constants.multipliers.T).ravel()}
+        params, counts = arrays | fields | numbers, conv_counts.multiplied(fields)
         return KernelCall("dwconv2d_s8_multiplied", params, scratch, counts=counts)
     fields = with_one_depth(fields)
     padding = np.full(channels, zero_point, np.int8)
@@ -90,8 +90,7 @@ def _by_rows(
     assert isinstance(cols, int)
     most = min(cols, padded(-(-cols // -(-cols // _MOST_OUTPUTS)), FOUR))
     shared = without(fields, *_FIXED) | {"most_outputs": most}
-    own = shared | {"input_zero_point": int(padding[0])}
-    params = constants.packed_row_pairs() | own | numbers
+    params = constants.packed_row_pairs() | shared | {"input_zero_point": int(padding[0])} | numbers
     scratch = ((most - 1) * stride + 3) * _PAIR_COLUMN_BYTES
     counts = conv_counts_pairs.by_row_pairs(params)
     by_pairs = KernelCall("dwconv2d_s8_rows", params, scratch, mode=str(stride), counts=counts)
@@ -167,8 +166,8 @@ def _by_pairs(
     assert isinstance(outputs, int)
     parts = -(-outputs * stride // _PAIRED_OUTPUTS)
     most = padded(-(-outputs // parts), FOUR)
-    own = {"kernel_rows": rows, "kernel_cols": cols, "most_outputs": most, "input_zero_point": zero_point}
-    params = constants.packed_pair_windows(stride) | without(fields, *_FIXED) | own | numbers
+    shape = {"kernel_rows": rows, "kernel_cols": cols, "most_outputs": most, "input_zero_point": zero_point}
+    params = constants.packed_pair_windows(stride) | without(fields, *_FIXED) | shape | numbers
     scratch = -(-rows // 2) * ((most - 1) * stride + cols) * _WINDOW_COLUMN_BYTES
     counts = conv_counts_pairs.by_pair_windows(params)
     mode = f"{cols}by{stride}"

@@ -111,8 +111,8 @@ def winograd(
     assert constants.multipliers is not None
     bias = constants.bias.astype(np.int64)
     largest = int((requantize.largest_products(constants.weights) + np.abs(bias)).max())
-    every = window_fields(conv, source, output)
-    fields = {name: value for name, value in every.items() if name.startswith("dims.")}
+    all_fields = window_fields(conv, source, output)
+    fields = {name: value for name, value in all_fields.items() if name.startswith("dims.")}
     fields |= {"pad_top": conv.pads[0], "pad_left": conv.pads[1]}
     padding = np.full(depth, requantize.quantization_of(source).zero_point, np.int8)
     calls: list[KernelCall] = []

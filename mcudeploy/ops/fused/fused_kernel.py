@@ -243,21 +243,21 @@ class _Assembly:
 
     def call(self, isa: Isa, mode: str) -> KernelCall:
         """Return the call of fused_rows. Its scratch has stages' rows, sums, and stages' scratch."""
-        facts, at = [], 0
+        table, at = [], 0
         for number, stage in enumerate(self.stages):
             slots = len(self._needed(number, Interval(0, self.batch))) if number + 1 < len(self.stages) else 0
             window, row_bytes = stage.window, stage.output.row_bytes
             in_last = row_bytes * self._last_channels // self._group_channels if slots else row_bytes
             rows_read = window.stride, window.lo, window.hi
-            facts.append((stage.output.shape[0], *rows_read, slots, row_bytes, in_last, at))
+            table.append((stage.output.shape[0], *rows_read, slots, row_bytes, in_last, at))
             at += padded(slots * row_bytes, _ALIGN)
         last = self.stages[-1].output
         if self.summed_channels:
-            facts[-1] = (*facts[-1][:-1], at)
+            table[-1] = (*table[-1][:-1], at)
             at += padded(self.batch * self._pixels * SUM_BYTES * last.shape[2], _ALIGN)
         params: Params = {
             "calls": CallTable(tuple(call for group in self.calls for call in group)),
-            "stages": np.array(facts, np.int32).astype(np.uint32),
+            "stages": np.array(table, np.int32).astype(np.uint32),
             "stage_count": len(self.stages),
             "group_count": len(self.calls),
             "batch_rows": self.batch,

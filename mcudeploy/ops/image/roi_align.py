@@ -45,8 +45,9 @@ class RoiAlign(PlainOperator):
         )
         reads: list[Access] = [(Index.of(any_row=1), Index.of(any_col=1), Index.of(ch=1))]
         if self.count is None:
-            own = tuple(row // rows for row in range(count * rows))
-            reads.append((TableIndex("row", own, tuple(at + 1 for at in own)), Index(), Index.of(corner=1)))
+            region = tuple(row // rows for row in range(count * rows))
+            of_row = TableIndex("row", region, tuple(at + 1 for at in region))
+            reads.append((of_row, Index(), Index.of(corner=1)))
         return LoopNest(axes, tuple(reads), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

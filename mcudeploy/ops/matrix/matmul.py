@@ -180,7 +180,7 @@ def _columns(k: int, n: int) -> Counts:
     With vectors, all columns of a block are taken together, else four at a time, the last ones singly.
     """
     blocks, fours, single = -(-n // _COLUMNS), n // 4, n % 4
-    some = -(-(n % _COLUMNS) // 4)
+    last_fours = -(-(n % _COLUMNS) // 4)
     return {
         "blocks": blocks,
         "fours": fours,
@@ -189,8 +189,8 @@ def _columns(k: int, n: int) -> Counts:
         "single": single,
         "single_values": single * k,
         "block_values": n // _COLUMNS * k,
-        "some": some,
-        "some_values": some * k,
+        "some": last_fours,
+        "some_values": last_fours * k,
         "sum_vectors": blocks * -(-k // 16),
         "results": n,
     }

@@ -108,16 +108,16 @@ class Recurrent(PlainOperator):
         if self.keeps and not states:
             raise ValueError("only initial states that are inputs can keep the final states")
         # Axis "in" runs through the inputs, then the state; positions past the end of either are padding.
-        every = self.result == "steps"
+        all_steps = self.result == "steps"
         axes = (
             Axis("row", 1),
-            Axis("step", steps) if every else reduced_axis("step", steps),
+            Axis("step", steps) if all_steps else reduced_axis("step", steps),
             Axis("ch", self.hidden),
             reduced_axis("in", depth + self.hidden),
             reduced_axis("gate", GATES[self.cell]),
         )
         read = Index.of(row=1), Index.of(step=1), Index.of(**{"in": 1})
-        col = Index.of(step=1) if every else Index()
+        col = Index.of(step=1) if all_steps else Index()
         state = Index.of(row=1), Index(), Index.of(**{"in": 1})
         reads = (read, *[state] * len(states))
         return LoopNest(axes, reads, (Index.of(row=1), col, Index.of(ch=1)), multiplies=True)
@@ -154,13 +154,14 @@ class Recurrent(PlainOperator):
             "cell.saturates": int(self.saturates),
         }
         arrays: Params = {
-            "bias": _filled(constants["bias"]),
-            "candidate_bias": _filled(constants["candidate_bias"]) if self.reset_after else None,
+            "bias": _padded_floats(constants["bias"]),
+            "candidate_bias": _padded_floats(constants["candidate_bias"]) if self.reset_after else None,
             "peepholes": constants.get("peepholes"),
             "initial": constants.get("initial"),
         }
-        copied = 2 - (len(inputs) - 1 if self.keeps else 0)
-        scratch = _FLOAT_BYTES * (copied * padded(hidden, 4) + padded(GATES[self.cell] * hidden, 4) + 4)
+        states_in_scratch = 2 - (len(inputs) - 1 if self.keeps else 0)
+        gates = padded(GATES[self.cell] * hidden, 4)
+        scratch = _FLOAT_BYTES * (states_in_scratch * padded(hidden, 4) + gates + 4)
         name, counts = f"{self.cell}_f32", self._counts(steps, depth)
         params = self._weights(_real_weights(constants)) | arrays | cell
         if self.functions is not None:
@@ -199,9 +200,9 @@ class Recurrent(PlainOperator):
         """The scales of int8 weights."""
         recurrent, candidate = self._gates(constants["recurrent_scale"])
         return {
-            "input_scale": _filled(constants["weight_scale"]),
-            "recurrent_scale": _filled(recurrent),
-            "candidate_scale": None if candidate is None else _filled(candidate),
+            "input_scale": _padded_floats(constants["weight_scale"]),
+            "recurrent_scale": _padded_floats(recurrent),
+            "candidate_scale": None if candidate is None else _padded_floats(candidate),
         }
 
     def _gates(self, values: ConstantArray) -> tuple[ConstantArray, ConstantArray | None]:
@@ -269,5 +270,5 @@ def _packed(weights: ConstantArray) -> ConstantArray:
     return pack_fours(weights.astype(np.float32), 1).reshape(-1)
 
 
-def _filled(values: ConstantArray) -> NDArray[np.float32]:
+def _padded_floats(values: ConstantArray) -> NDArray[np.float32]:
     return np.pad(values.astype(np.float32), (0, padded(values.size, 4) - values.size))

@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
@@ -79,16 +80,16 @@ class Concat(PlainOperator):
             params |= {"rows": rows, "row_bytes": output.row_bytes, "table_count": table_count}
             ends = np.cumsum(rows).tolist()
             return KernelCall("concat_rows", params, counts=_row_counts(output.row_bytes, ends, by_table))
-        pieces = output.shape[1] if self.axis == 2 else 1
-        run_bytes = [tensor.row_bytes // pieces for tensor in inputs]
+        runs = output.shape[1] if self.axis == 2 else 1
+        run_bytes = [tensor.row_bytes // runs for tensor in inputs]
         params |= {
             "run_bytes": np.array(run_bytes, np.uint32),
             "inputs": len(inputs),
-            "runs": pieces,
+            "runs": runs,
             "out_run_bytes": output.shape[2] * size if self.axis == 2 else output.row_bytes,
             "table_count": table_count,
         }
-        each = (copied(run, pieces, by_table=looks) for run, looks in zip(run_bytes, by_table, strict=True))
+        each = (copied(run, runs, by_table=looks) for run, looks in zip(run_bytes, by_table, strict=True))
         row = {"rows": 1, "inputs": len(inputs)} | merged(*each)
         return KernelCall("concat", params, counts=counts_of_rows(row))
 
@@ -110,10 +111,7 @@ def _row_counts(row_bytes: int, ends: list[int], by_table: list[bool]) -> Counts
 
 def requantization_tables(
     inputs: tuple[Tensor, ...], output: Tensor
-) -> tuple[
-    np.ndarray[tuple[int, ...], np.dtype[np.int8]] | None,
-    np.ndarray[tuple[int, ...], np.dtype[np.uint32]] | None,
-]:
+) -> tuple[NDArray[np.int8] | None, NDArray[np.uint32] | None]:
     """Requantisation tables int8[n * 256], and the number of each input's table; n stands for no table.
 
     (None, None) if no input needs a table.

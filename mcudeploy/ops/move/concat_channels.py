@@ -70,10 +70,10 @@ class ConcatChannels(PlainOperator):
             "out_channels": out_channels,
             "table_count": table_count,
         }
-        numbers = [table_count] * len(inputs) if table_of_input is None else table_of_input.tolist()
+        tables_by_input = [table_count] * len(inputs) if table_of_input is None else table_of_input.tolist()
         parts = (
             _counts(taken, pixels, number < table_count)
-            for taken, number in zip(self.channels, numbers, strict=True)
+            for taken, number in zip(self.channels, tables_by_input, strict=True)
         )
         row: Counts = {"rows": 1, "inputs": len(inputs)} | merged(*parts)
         return KernelCall("concat_channels", params, counts=counts_of_rows(row))

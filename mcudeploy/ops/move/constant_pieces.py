@@ -46,6 +46,7 @@ class PieceLoads:
     def of(cls, call: KernelCall, output: Tensor, channels: int) -> PieceLoads:
         """Return the pieces of a call with pieces; `channels` is a multiple of its `channels_unit`."""
         arrays, end = list[PieceArray](), 0
+        # The second piece of an array begins where the first one ends.
         for name, value in part_of(call, output, Interval(channels, 2 * channels))[0].params.items():
             if isinstance(value, ArrayPointer):
                 size = value.first * value.array.itemsize
@@ -65,9 +66,9 @@ class PieceLoads:
 
     def places(self, operator: str, loaded: LoadedConstants) -> dict[tuple[str, str], str]:
         """Return the C expression of each array's address, by call of `streaming` and parameter."""
-        halves = 0, 1, (self.count - 1) % 2
+        halves = 0, 1, (self.count - 1) % 2  # of an even piece, an odd one, and the last
         return {
-            (f"{operator}_{number}", it.name): _byte(loaded, half * self.half_bytes + it.offset)
+            (f"{operator}_{number}", it.name): _address(loaded, half * self.half_bytes + it.offset)
             for number, half in enumerate(halves)
             for it in self.arrays
         }
@@ -82,7 +83,7 @@ class PieceLoads:
         ]
         params: Params = {
             "calls": CallTable(tuple(self._part(channels) for channels in parts)),
-            "to": Symbol(_byte(loaded, 0)),
+            "to": Symbol(_address(loaded, 0)),
             "sizes": np.array(sizes, np.uint32).ravel(),
         }
         for number, it in enumerate(self.arrays):
@@ -101,8 +102,8 @@ class PieceLoads:
 
     def _part(self, channels: Interval) -> KernelCall:
         call = part_of(self.call, self.output, channels)[0]
-        own = {it.name: it.array for it in self.arrays}
-        return replace(call, params={**call.params, **own}, others=())
+        arrays = {it.name: it.array for it in self.arrays}
+        return replace(call, params={**call.params, **arrays}, others=())
 
 
 def channels_unit(call: KernelCall, output: Tensor) -> int:
@@ -112,5 +113,5 @@ def channels_unit(call: KernelCall, output: Tensor) -> int:
     return unit if unit < output.shape[2] else 0
 
 
-def _byte(loaded: LoadedConstants, offset: int) -> str:
+def _address(loaded: LoadedConstants, offset: int) -> str:
     return f"arena_{loaded.place.memory}.bytes + {loaded.place.offset + offset}"

@@ -55,9 +55,9 @@ class DepthToSpace(PlainOperator):
         """The flat position of every element of the output in an input of this shape."""
         row, col = (np.arange(size) + first for size, first in zip(self.size, self.first, strict=True))
         place = row[:, None] % self.block[0] * self.block[1] + col % self.block[1]
-        group, own = np.divmod(np.arange(self.channels(source)), self.channels(source) // self.groups)
-        pixels = self.block[0] * self.block[1]
-        channel = (group * pixels + place[:, :, None]) * (self.channels(source) // self.groups) + own
+        run = self.channels(source) // self.groups
+        group, in_group = np.divmod(np.arange(self.channels(source)), run)
+        channel = (group * self.block[0] * self.block[1] + place[:, :, None]) * run + in_group
         pixel = row[:, None] // self.block[0] * source[1] + col // self.block[1]
         return np.asarray(pixel[:, :, None] * source[2] + channel, np.int64)
 

@@ -247,12 +247,12 @@ class AveragePool(PlainOperator):
             arrays: Params = {"factors": (1.0 / taps).astype(np.float32)}
             return KernelCall("avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, "floats"))
         mean = _mean(operator, (source, output), taps, self.ties)
-        numbers: Params = {
+        arithmetic: Params = {
             "shift": mean.shift,
             "input_zero_point": mean.input_zero_point,
             "output_zero_point": mean.output_zero_point,
         }
-        params = {"multipliers": mean.multipliers} | fields | numbers
+        params = {"multipliers": mean.multipliers} | fields | arithmetic
         return KernelCall("avgpool_s8", params, scratch, counts=window_counts(fields, "sums"))
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> AveragePoolByRows | None:

@@ -45,8 +45,8 @@ def fixed_point(scale: ConstantArray, bias: ConstantArray, output: Quantization)
     shift = _MOST_BITS - 1 - ceil(log2(most))
     if shift < _LEAST_SHIFT:
         return None
-    numbers = np.rint(np.stack([factor * 2.0 ** (shift + lost), offset * 2.0**shift], axis=1))
-    return FixedPoint(np.ascontiguousarray(numbers, np.int32), z_bits, shift)
+    factors = np.rint(np.stack([factor * 2.0 ** (shift + lost), offset * 2.0**shift], axis=1))
+    return FixedPoint(np.ascontiguousarray(factors, np.int32), z_bits, shift)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class LayerNorm(PlainOperator):
         return LoopNest(axes, ((Index.of(row=1), Index.of(col=1), Index.of(all=1)),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """layer_norm_s8 or layer_norm_f32. Raises ValueError for int8 without fixed-point numbers."""
+        """layer_norm_s8 or layer_norm_f32. Raises ValueError for int8 without fixed-point fixed."""
         require_same_dtype(*inputs, output)
         _, cols, channels = output.shape
         constants = {name: operator.constants[name] for name in ("scale", "bias")}
@@ -82,14 +82,14 @@ class LayerNorm(PlainOperator):
         if not is_int8(output):
             return KernelCall("layer_norm_f32", {**constants, **size, "epsilon": float(self.epsilon)})
         source = quantization_of(inputs[0])
-        numbers = fixed_point(constants["scale"], constants["bias"], quantization_of(output))
-        if numbers is None:
+        fixed = fixed_point(constants["scale"], constants["bias"], quantization_of(output))
+        if fixed is None:
             raise ValueError("its scale or bias is too large for int8")
-        params: Params = {"factors": numbers.factors, **size}
+        params: Params = {"factors": fixed.factors, **size}
         params |= {
             "input_zero_point": source.zero_point,
-            "z_bits": numbers.z_bits,
-            "shift": numbers.shift,
+            "z_bits": fixed.z_bits,
+            "shift": fixed.shift,
         }
         return KernelCall(
             "layer_norm_s8", params | {"epsilon": float(self.epsilon * (channels / source.scale) ** 2)}

@@ -376,12 +376,12 @@ def _exact_operand(sums: Mapping[str, ParamValue]) -> int:
 
     0 if the shifts do not fit the fast arithmetic of mcud_sum_tflite.h.
     """
-    numbers = {name: it for name, it in sums.items() if isinstance(it, int)}
-    exact, other = (1, "b") if numbers["a_exponent"] == 0 else (2, "a")
-    fits = 0 in (numbers["a_exponent"], numbers["b_exponent"])
-    fits &= min(numbers["b_sign"], numbers[f"{other}_multiplier"], numbers["quant.multiplier"]) > 0
-    fits &= -_MOST_SHIFT <= numbers[f"{other}_exponent"] <= 0
-    fits &= -_MOST_SUM_SHIFT <= numbers["quant.shift"] < 0
+    integers = {name: it for name, it in sums.items() if isinstance(it, int)}
+    exact, other = (1, "b") if integers["a_exponent"] == 0 else (2, "a")
+    fits = 0 in (integers["a_exponent"], integers["b_exponent"])
+    fits &= min(integers["b_sign"], integers[f"{other}_multiplier"], integers["quant.multiplier"]) > 0
+    fits &= -_MOST_SHIFT <= integers[f"{other}_exponent"] <= 0
+    fits &= -_MOST_SUM_SHIFT <= integers["quant.shift"] < 0
     return exact if fits else 0
 
 
