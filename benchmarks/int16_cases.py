@@ -21,7 +21,7 @@ from mcudeploy.extensions.int16.lstm_int8 import LSTM_GATES, LstmInt8
 from mcudeploy.extensions.int16.lstm_int16 import LstmInt16
 from mcudeploy.extensions.int16.lut_int16 import LutInt16, interpolated_function
 from mcudeploy.extensions.int16.matmul_int16 import MatMulInt16
-from mcudeploy.extensions.int16.resize_int16 import ResizedInt16, ResizeInt16
+from mcudeploy.extensions.int16.resize_int16 import ResizeInt16, ResizeSamplesInt16
 from mcudeploy.ir.graph import DType, Graph, Shape
 from mcudeploy.ir.one_operator import mixed_operator
 from mcudeploy.ir.opdef import ConstantArray
@@ -160,7 +160,7 @@ def _means_and_resizes(shape: Shape) -> Iterator[Graph]:
         yield mixed_operator(MeanInt16(axes, _HALF), [(shape, _SHORT)], _SHORT)
     for size in ((2 * rows, 2 * cols), (rows + 3, max(cols // 2, 1))):
         along = (
-            ResizedInt16.of(before, after, linear=True, aligned=False, halves=True)
+            ResizeSamplesInt16.of(before, after, linear=True, aligned=False, halves=True)
             for before, after in zip((rows, cols), size, strict=True)
         )
         if size[0] * size[1] * channels < 8000:

@@ -1,4 +1,4 @@
-"""Convolutions of int16 activations by int8 weights, and the matrix products that are convolutions."""
+"""Convolutions of int16 activations by int8 weights; dense layers are convolutions with one position."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ from mcudeploy.ops.conv.windows import group_fields, window_fields, with_one_dep
 from mcudeploy.ops.requantize import tflite_multipliers
 
 SumTies = Literal["up", "away", "twice"]
-"""Rounding of a sum: once, halves up or away from zero; or twice. The order is that of mcud_params.h."""
+"""Rounding of a sum: once, with ties up or away from zero; or twice. In the order of mcud_params.h."""
 
 _PAIR = 2
-"""Output channels of conv2d_s16_3x2 at a time."""
+"""Output channels that conv2d_s16_3x2 computes at a time."""
 _POINTER_BYTES = 8
 _VALUE_BYTES = 2
 _MOST_TAPS = 511
-"""The number of products of int16 by int8 that always fit an int32 when added."""
+"""The largest number of products int16 * int8 whose sum always fits an int32."""
 _LEAST_SHIFT = 33
 _MULTIPLIER_BITS = 16
 _REACH = 2**15
@@ -45,9 +45,9 @@ _REACH = 2**15
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SumScales:
-    """Factors multiplier / 2^shift of sums shifted left by `left_shift`, by channel; see mcud_quant_s16.h.
+    """Factors multiplier / 2^shift by channel, for sums shifted left by `left_shift`; see mcud_quant_s16.h.
 
-    Rounded twice, shifts are exponents.
+    For sums that are rounded twice, `shifts` are the exponents of TwiceScale.
     """
 
     multipliers: NDArray[np.int32]
@@ -56,8 +56,9 @@ class SumScales:
 
     @classmethod
     def of(cls, factors: NDArray[np.float64], ties: SumTies) -> SumScales:
-        """Scales near these factors: TFLite gives sums of 64 bits, whose halves it rounds up, multipliers of
-        15 bits. Raises ValueError for factors that are negative, not finite, or at least 2^30.
+        """The scales nearest to these factors. Multipliers for ties "up" have 15 bits, as in TFLite.
+
+        Raises ValueError for factors that are negative, not finite, or at least 2^30.
         """
         multipliers, exponents = tflite_multipliers(factors)
         if ties == "twice":
@@ -129,6 +130,7 @@ class Conv2dInt16(PlainOperator):
         *,
         wide: bool,
     ) -> KernelCall:
+        """conv2d_s16, with the variant conv2d_s16_3x2 if sums fit 32 bits."""
         source, output = tensors
         kernel_rows, kernel_cols = self.kernel_shape
         group_inputs = source.shape[2] // self.groups
@@ -137,12 +139,12 @@ class Conv2dInt16(PlainOperator):
         patch_groups = -(-values // GROUP)
         one_row = kernel_rows == 1 or (self.dilation[0] == 1 and kernel_cols == source.shape[1])
         adjacent = kernel_cols == 1 or self.dilation[1] == 1
-        piece = self.groups == 1 and values % GROUP == 0 and one_row and adjacent
+        is_contiguous = self.groups == 1 and values % GROUP == 0 and one_row and adjacent
         fields |= group_fields(self.like.windowing, source) | {
             "patch_groups": patch_groups,
             "wide": int(wide),
             "most_groups": _MOST_TAPS // GROUP if wide else patch_groups,
-            "piece": int(piece),
+            "piece": int(is_contiguous),
         }
         packed = pack_blocks(weights, self.groups, 1, FOUR)
         arrays: dict[str, ParamValue] = {"packed_weights": _records(operator, packed, self.groups, wide=wide)}
@@ -161,19 +163,17 @@ class Conv2dInt16(PlainOperator):
         numbers: dict[str, ParamValue],
         scratch_bytes: int,
     ) -> KernelCall:
-        """conv2d_s16_3x2, which has separate constants."""
+        """conv2d_s16_3x2, whose weights are packed by pairs of channels."""
         weights = pack_blocks(operator.constants["weights"].astype(np.int8), 1, 1, _PAIR)
         records = _records(operator, weights, block=_PAIR)
         arrays: dict[str, ParamValue] = {"packed_weights": records}
         names = ("patch_groups", "piece")
-        own = {name: value for name, value in fields.items() if "." in name or name in names}
-        counts = _pixel_counts(fields)
-        return KernelCall("conv2d_s16_3x2", arrays | own | numbers, scratch_bytes, isa=Isa.DSP, counts=counts)
+        shared = {name: value for name, value in fields.items() if "." in name or name in names}
+        params, counts = arrays | shared | numbers, _pixel_counts(fields)
+        return KernelCall("conv2d_s16_3x2", params, scratch_bytes, isa=Isa.DSP, counts=counts)
 
     def _are_narrow(self, operator: Operator) -> bool:
-        """Whether all sums fit 32 bits. Raises ValueError if some do not fit 64, or what they are rounded
-        from.
-        """
+        """Whether all sums fit 32 bits. Raises ValueError if a sum can exceed what the rounding takes."""
         largest = largest_sums(operator)
         most = 31 if self.ties == "twice" else 62 - self.left_shift
         if largest.max(initial=0) >= 2.0**most:
@@ -193,7 +193,7 @@ def bias_of(operator: Operator) -> NDArray[np.int64]:
 
 
 def largest_sums(operator: Operator) -> NDArray[np.float64]:
-    """Return the magnitudes that the sums of a Conv2dInt16 can reach, by output channel."""
+    """Return the largest magnitude that the sums of a Conv2dInt16 can reach, by output channel."""
     weights = operator.constants["weights"]
     products = _REACH * np.abs(weights.reshape(len(weights), -1).astype(np.int64)).sum(axis=1)
     largest: NDArray[np.float64] = np.abs(bias_of(operator).astype(np.float64)) + products
@@ -201,7 +201,7 @@ def largest_sums(operator: Operator) -> NDArray[np.float64]:
 
 
 def check_weights(operator: Operator, needed: tuple[int, ...]) -> None:
-    """Raise ValueError for constants of other shapes; `needed` is that of the weights."""
+    """Raise ValueError for constants whose shapes do not fit; `needed`: the shape of the weights."""
     channels = needed[0]
     for name in ("multipliers", "shifts"):
         if operator.constants[name].shape != (channels,):
@@ -216,7 +216,7 @@ def check_weights(operator: Operator, needed: tuple[int, ...]) -> None:
 def _records(
     operator: Operator, weights: NDArray[np.int32], groups: int = 1, *, wide: bool = False, block: int = FOUR
 ) -> NDArray[np.int32]:
-    """A record for every `block` channels of each group, as `weights` has them; see mcud_dot_s16.h."""
+    """One record for each `block` of channels: bias, packed `weights`, scales; see mcud_dot_s16.h."""
 
     def blocks(values: ConstantArray) -> NDArray[np.int32]:
         by_group = values.reshape(groups, -1)
@@ -251,7 +251,7 @@ def _depthwise(
 
 
 def _counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Count loops. A copied window has a line for each of its rows and each group of channels."""
+    """Counts of conv2d_s16. A copied window has a line for each of its rows and each group of channels."""
     fours = fields["groups"] * -(-fields["group_outputs"] // FOUR)
     pieces = -(-fields["patch_groups"] // fields["most_groups"])
     window_rows, cols = fields["window.kernel_rows"], fields["window.kernel_cols"]
@@ -277,7 +277,8 @@ def _counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _pixel_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Pixels of a row are taken by three, the last two or four by two."""
+    """Counts of conv2d_s16_3x2, which takes three pixels of a row at a time, and the last two or four by two.
+    """
     usual, cols = _counts(fields), fields["dims.output_cols"]
     threes, rest = divmod(cols, 3)
     if rest == 1:  # two and two
@@ -303,7 +304,7 @@ def _pixel_counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _depthwise_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Count the loops of a depthwise kernel that lists taps and sums four channels at a time."""
+    """Counts of dwconv2d_s16, which lists the taps of a window and sums four channels at a time."""
     taps = fields["window.kernel_rows"] * fields["window.kernel_cols"]
     fours, rest = divmod(fields["dims.channels"], FOUR)
 

@@ -1,6 +1,6 @@
 """Operators of int16 activations, with the arithmetic of TFLite's reference kernels.
 
-Zero points of int16 are 0. Bounds of fused activations are stored integers.
+The zero point of int16 is 0. Bounds of fused activations are stored integers.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ INT16 = np.iinfo(np.int16)
 TABLE_SIZE = 513
 """Entries of an interpolated table: one for every 2^7 values, and one for the end of the last interval."""
 SUM_BITS = 15
-"""Bits by which sums shift their operands left."""
+"""Bits by which a sum shifts its operands left."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +47,9 @@ class TwiceScale:
 
 
 _MOST_EXPONENT = 15
-"""Exponent of a scale by which a 16-bit value certainly fits an int32."""
+"""Largest exponent of a scale whose product with a 16-bit value certainly fits an int32."""
 IDENTITY = TwiceScale(1 << 30, 1)
+"""The factor 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class Bounds:
     high: int = INT16.max
 
     def params(self) -> dict[str, ParamValue]:
-        """The fused activation of a kernel's parameters."""
+        """The parameters of a kernel."""
         return {"act.min": self.low, "act.max": self.high}
 
 
@@ -67,7 +68,7 @@ UNBOUNDED = Bounds()
 
 
 def require_int16(name: str, *tensors: Tensor) -> None:
-    """Raise ValueError for tensors of other types."""
+    """Raise ValueError unless all tensors are int16."""
     for tensor in tensors:
         if tensor.dtype is not DType.INT16:
             raise ValueError(f"{name}: {tensor.name} is {tensor.dtype}, it must be int16")
@@ -116,9 +117,10 @@ class BinaryInt16(BroadcastOperator):
 
 @dataclass(frozen=True, slots=True)
 class RescaleInt16(ElementwiseOperator):
-    """y = clip(zero_point + (x - its zero point) * above), with the factor `below` for negative differences.
+    """y = clip(out_zero_point + d * above) for differences d = x - in_zero_point that are 0 or positive.
 
-    `negated`: their magnitudes are scaled. Input and output are int16 or int8, at least one is int16.
+    For negative d the factor is `below`, and if `negated` it multiplies -d. Input and output are int16 or
+    int8; at least one is int16.
     """
 
     kind: ClassVar[str] = "RescaleInt16"
@@ -132,7 +134,7 @@ class RescaleInt16(ElementwiseOperator):
     bounds: Bounds = UNBOUNDED
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """rescale_s16. Raises ValueError for factors by which a difference could overflow."""
+        """rescale_s16. Raises ValueError for factors so large that a product could overflow."""
         (source,) = inputs
         types = {source.dtype, output.dtype}
         if not types <= {DType.INT8, DType.INT16}:
@@ -162,9 +164,9 @@ class RescaleInt16(ElementwiseOperator):
 
 @dataclass(frozen=True, slots=True)
 class SigmoidInt16(ElementwiseOperator):
-    """The logistic function, or the hyperbolic tangent, of x * multiplier / 2^shift.
+    """The logistic function of x, or if `tangent` the hyperbolic tangent, with the scale 2^-15.
 
-    The multiplier takes x to multiples of 1/24, times 2^9 for the logistic function and 2^8 for the tangent.
+    x * multiplier / 2^shift is the real argument times 24 * 2^9; the table has an entry for each 1/24.
     """
 
     kind: ClassVar[str] = "SigmoidInt16"
@@ -192,15 +194,15 @@ class SigmoidInt16(ElementwiseOperator):
 
 @dataclass(frozen=True, slots=True)
 class SoftmaxInt16(PlainOperator):
-    """exp(x - max) / sum over the channels; 32767 stands for 1 - 2^-15.
+    """exp(x - max) / sum over the channels, with the scale 2^-15.
 
-    `scale` takes differences to units in which -65535 is -10.
+    `scale` multiplies the differences x - max; the product -65535 stands for -10.
     """
 
     kind: ClassVar[str] = "SoftmaxInt16"
     accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
     overwritten: ClassVar[tuple[int, ...]] = (0,)
-    """The input: an element is last read when it is written."""
+    """The input: the kernel reads each element for the last time before it writes it."""
 
     scale: TwiceScale
 
@@ -267,17 +269,18 @@ class QuantizeInt16(ElementwiseOperator):
         return KernelCall("quantize_s16", {"row_elements": elements, "scale": float(np.float32(self.scale))})
 
     def quantization(self, output: Tensor) -> Quantization:
-        """Multiples of the scale."""
+        """The quantisation of the result."""
         return Quantization(self.scale, 0)
 
 
 def logistic_table() -> NDArray[np.uint16]:
-    """uint16[256]: the logistic function of i / 24, times 2^16, less half the error of the interpolation in
-    the middle of the step after it. The last entry is the limit.
+    """uint16[256]: the logistic function of i / 24, times 2^16; the last entry is the limit.
+
+    An entry is less by half the error that interpolation has in the middle of the step after it.
     """
-    at = [2**16 / (1 + exp(-half / 48)) for half in range(2 * 256 + 1)]
-    lines = zip(at[:-2:2], at[1::2], at[2::2], strict=True)
-    table = [floor(first - ((first + last) / 2 - middle) / 2 + 0.5) for first, middle, last in lines]
+    curve = [2**16 / (1 + exp(-half / 48)) for half in range(2 * 256 + 1)]
+    steps = zip(curve[:-2:2], curve[1::2], curve[2::2], strict=True)
+    table = [floor(first - ((first + last) / 2 - middle) / 2 + 0.5) for first, middle, last in steps]
     return np.array([*table[:-1], 2**16 - 1], np.uint16)
 
 
@@ -294,8 +297,9 @@ def reciprocal_table() -> NDArray[np.int16]:
 def interpolated_table(
     function: Callable[[NDArray[np.floating]], NDArray[np.floating]], ends: tuple[float, float]
 ) -> NDArray[np.int16]:
-    """int16[513]: a function at 512 steps between two arguments, times 2^15, shifted against the error of
-    the interpolation in the middle of each step.
+    """int16[513]: a function at 512 steps between two arguments, times 2^15.
+
+    An entry is less by half the error that interpolation has in the middle of the step after it.
     """
     steps = TABLE_SIZE - 1
     step = (ends[1] - ends[0]) / steps

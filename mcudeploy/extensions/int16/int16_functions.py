@@ -1,4 +1,7 @@
-"""The arithmetic of operators of int16 activations as ONNX functions: that of TFLite's reference kernels."""
+"""The arithmetic of TFLite's reference kernels for int16 activations, as ONNX functions.
+
+Docstrings list the inputs of a function, which `Formula.given` reads.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from mcudeploy.extensions.int16.int16 import (
     logistic_table,
     reciprocal_table,
 )
-from mcudeploy.extensions.int16.resize_int16 import ONE, ResizedInt16
+from mcudeploy.extensions.int16.resize_int16 import ONE, ResizeSamplesInt16
 from mcudeploy.frontend.tflite.formula import Expression, Formula
 
 _BYTE, _WORD = 2**8, 2**32
@@ -32,7 +35,7 @@ _LEAST_BITS = 32
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Finish:
-    """The step from the sums of channels to results."""
+    """The last step of a convolution or product: from the sums of channels to int16 results."""
 
     scales: SumScales
     ties: SumTies
@@ -46,7 +49,7 @@ def convolution(f: Formula, finish: Finish, window: dict[str, Any], groups: int)
 
 
 def dense(f: Formula, finish: Finish, shape: tuple[int, int], result: Sequence[int]) -> Expression:
-    """Inputs x, taken as rows of `shape` [K, D] weights, weights and bias [K]."""
+    """Inputs x, taken as rows of D values, weights [K, D] and bias [K]. `shape`: (K, D); `result`: shape."""
     channels, depth = shape
     x, weights = f.given("x").reshaped(-1, 1, 1, depth), f.given("weights").reshaped(channels, 1, 1, depth)
     sums = products(f, x, weights, {}, 1).reshaped(-1, channels)
@@ -56,9 +59,9 @@ def dense(f: Formula, finish: Finish, shape: tuple[int, int], result: Sequence[i
 def products(
     f: Formula, x: Expression, weights: Expression, window: dict[str, Any], groups: int
 ) -> Expression:
-    """The sums of products [N, K, OH, OW] of x [N, H, W, C] by weights [K, R, S, C / groups] within int8.
+    """The sums of products [N, K, OH, OW] of int16 x [N, H, W, C] by int8 weights [K, R, S, C / groups].
 
-    Values are convolved by bytes, which ONNX Runtime does exactly.
+    The upper and the lower bytes of x are convolved separately, which ONNX Runtime does exactly.
     """
     low = x % _BYTE
     high = (x - low) // _BYTE + _MIDDLE
@@ -82,7 +85,7 @@ def _channels_last(f: Formula, value: Expression) -> Expression:
 
 
 def _finished(f: Formula, sums: Expression, finish: Finish) -> Expression:
-    """int16 of sums [..., K]."""
+    """The int16 results of sums [..., K]."""
     scales = finish.scales
     if finish.ties == "twice":
         return _clipped(f, rounded_twice(f, sums, scales.multipliers, scales.shifts), finish.bounds)
@@ -95,7 +98,7 @@ def _finished(f: Formula, sums: Expression, finish: Finish) -> Expression:
 
 
 def rounded_up(f: Formula, sums: Expression, scales: SumScales) -> Expression:
-    """Sums * multiplier / 2^shift, halves rounded up; the product by halves of 32 bits."""
+    """Sums * multiplier / 2^shift, ties rounded up. The 32-bit halves of sums are multiplied separately."""
     multipliers = f.constant(scales.multipliers.astype(np.int64))
     low = sums % _WORD
     upper = (sums - low) // _WORD * multipliers + low * multipliers // _WORD
@@ -108,13 +111,14 @@ def _powers(bits: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dty
 
 
 def divided(f: Formula, value: Expression, bits: int) -> Expression:
-    """Value / 2^bits, halves away from zero; bits >= 1."""
+    """Value / 2^bits, ties rounded away from zero; bits >= 1."""
     below = (value < 0).choose(f.constant(-1), 0)
     return (value + (1 << (bits - 1)) + below) >> bits
 
 
 def rounded_twice(f: Formula, value: Expression, multiplier: ArrayLike, exponent: ArrayLike) -> Expression:
-    """Value * multiplier * 2^exponent / 2^31, see mcud_scale_twice; a number, or one by channel."""
+    """Value * multiplier * 2^exponent / 2^31 as mcud_scale_twice rounds; one factor, or one for each channel.
+    """
     exponents = np.asarray(exponent, np.int64)
     left, right = np.maximum(exponents, 0), np.maximum(-exponents, 0)
     once = (value * f.constant(_powers(left)) * f.constant(multiplier) + (1 << 30)) >> 31
@@ -135,7 +139,7 @@ def _clipped(f: Formula, value: Expression, bounds: Bounds, dtype: str = "int16"
 def binary(
     f: Formula, function: Int16Function, scales: tuple[TwiceScale, TwiceScale, TwiceScale], bounds: Bounds
 ) -> Expression:
-    """Inputs a and b; `scales` of both and of the result."""
+    """Inputs a and b. `scales`: of a, of b, and of the result."""
     a, b = f.given("a"), f.given("b")
     if function == "mul":
         return _clipped(f, _scaled(f, a * b, scales[2]), bounds)
@@ -145,7 +149,7 @@ def binary(
 
 @dataclass(frozen=True, slots=True)
 class Rescaling:
-    """Factors of differences from the zero point, and of negative ones or, if `negated`, their magnitudes."""
+    """The attributes of RescaleInt16; `zero_points`: of input and output."""
 
     above: TwiceScale
     below: TwiceScale
@@ -169,7 +173,7 @@ def sigmoid(f: Formula, op: SigmoidInt16) -> Expression:
 
 
 def sigmoid_of(f: Formula, x: Expression, op: SigmoidInt16) -> Expression:
-    """Values of one dimension or more."""
+    """The int64 result for `x` of one dimension or more."""
     half = 1 << (op.shift - 1) if op.shift else 0
     value = (x * op.multiplier + half) >> op.shift
     bits, limit = (8, 0xFFFF << 8) if op.tangent else (9, 0x7FFF << 10)
@@ -216,7 +220,7 @@ def maxima(f: Formula, window: dict[str, Any]) -> Expression:
 
 
 def means(f: Formula, window: dict[str, Any], channels: int, counts: ArrayLike) -> Expression:
-    """Input x [N, H, W, C]; `counts` [OH, OW] of the values under each window. Halves round away from 0."""
+    """Input x [N, H, W, C]. `counts` [OH, OW]: number of values under a window. Ties round away from 0."""
     ones = f.constant(np.ones((channels, *window["kernel_shape"], 1)))
     sums = _channels_last(f, products(f, f.given("x"), ones, window, channels))
     count = f.constant(np.asarray(counts, np.int64)[..., np.newaxis])
@@ -252,7 +256,7 @@ def padded(f: Formula) -> Expression:
     return f.cast(f.node("Pad", f.given("x"), f.given("pads")), "int16")
 
 
-def resized(f: Formula, rows: ResizedInt16, cols: ResizedInt16) -> Expression:
+def resized(f: Formula, rows: ResizeSamplesInt16, cols: ResizeSamplesInt16) -> Expression:
     """Input x [N, H, W, C]."""
     value = f.given("x")
     for axis, samples in ((1, rows), (2, cols)):

@@ -1,4 +1,4 @@
-"""Operators of int16 activations of .tflite files: each node is one operator on stored integers."""
+"""Lowering of operators on int16 activations: each node of the domain "tflite" is one operator."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mcudeploy.extensions.int16.lstm_int8 import LstmInt8
 from mcudeploy.extensions.int16.lstm_int16 import LstmInt16
 from mcudeploy.extensions.int16.lut_int16 import LutInt16
 from mcudeploy.extensions.int16.matmul_int16 import MatMulInt16
-from mcudeploy.extensions.int16.resize_int16 import ResizedInt16, ResizeInt16
+from mcudeploy.extensions.int16.resize_int16 import ResizeInt16, ResizeSamplesInt16
 from mcudeploy.frontend.lower.alignment import Aligned, aligned
 from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.lower.inputs import Layout, state_input
@@ -42,7 +42,7 @@ from mcudeploy.ops.scalar.integer import IntegerBinary, IntegerFunction
 
 
 def integer_lstm(builder: Builder, node: Node) -> None:
-    """Lower the LSTM of int8 or int16 of .tflite files."""
+    """Lower an LSTM of int8 or int16 activations."""
     value = builder.integers(node.inputs[0])
     steps, depth = value.index.shape
     source = builder.arranged(value.tensor, value.index.reshape(1, steps, depth))
@@ -50,8 +50,8 @@ def integer_lstm(builder: Builder, node: Node) -> None:
     dtype = builder.tensors[source].dtype
     quantization = Quantization(1.0, op.zero_points[1]) if isinstance(op, LstmInt8) else None
     states = [
-        state_input(builder, name, (1, 1, op.hidden), meaning)
-        for name, meaning in zip(node.inputs[4:6], (quantization, None), strict=True)
+        state_input(builder, name, (1, 1, op.hidden), of_state)
+        for name, of_state in zip(node.inputs[4:6], (quantization, None), strict=True)
     ]
     weights, recurrent, bias = (builder.constant(name, "its weights").value for name in node.inputs[1:4])
     constants: dict[str, ConstantArray] = {
@@ -67,16 +67,16 @@ def integer_lstm(builder: Builder, node: Node) -> None:
 
 
 def _integer_lstm(node: Node) -> LstmInt8 | LstmInt16:
-    """The operator that the facts of the node state."""
+    """The operator that the attributes of the node state."""
     hidden, cell_bits, clip = (node.integer(name, 0) for name in ("hidden", "cell_bits", "clip"))
     multipliers, shifts = node.integers("multipliers") or (), node.integers("shifts") or ()
     result = TwiceScale(*(node.integers("result") or (0, 0)))
     if node.op == "LstmInt16":
         left_shift = node.integer("left_shift", 0)
         return LstmInt16(hidden, multipliers, shifts, left_shift, result, cell_bits, clip)
-    scales = tuple(TwiceScale(*each) for each in zip(multipliers, shifts, strict=True))
-    before, after = node.integers("zero_points") or (0, 0)
-    return LstmInt8(hidden, scales, result, node.integer("zero_point", 0), (before, after), cell_bits, clip)
+    scales = tuple(TwiceScale(*pair) for pair in zip(multipliers, shifts, strict=True))
+    of_x, of_h = node.integers("zero_points") or (0, 0)
+    return LstmInt8(hidden, scales, result, node.integer("zero_point", 0), (of_x, of_h), cell_bits, clip)
 
 
 _Name = TypeVar("_Name", bound=str)
@@ -163,20 +163,20 @@ def _operand(builder: Builder, name: str) -> OnnxValue | Constant:
 
 
 def _rescale(builder: Builder, node: Node) -> None:
-    before, after = node.integers("zero_points") or (0, 0)
+    in_zero_point, out_zero_point = node.integers("zero_points") or (0, 0)
     op = RescaleInt16(
         _scale(node, "above"),
         _scale(node, "below"),
         node.integer("negated", 0) != 0,
-        before,
-        after,
+        in_zero_point,
+        out_zero_point,
         _bounds(node),
     )
     value = builder.integers(node.inputs[0])
     dtype = DType.INT8 if builder.model.dtype_of(node.output) == "int8" else DType.INT16
     tensor = _emitted(builder, node, op, (value.tensor,), dtype=dtype)
-    meaning = builder.tensors[tensor].quantization
-    builder.define(node.output, OnnxValue(tensor, value.index, real=False, quantization=meaning))
+    quantization = builder.tensors[tensor].quantization
+    builder.define(node.output, OnnxValue(tensor, value.index, real=False, quantization=quantization))
 
 
 def _lookup(builder: Builder, node: Node) -> None:
@@ -212,17 +212,18 @@ def _sigmoid(builder: Builder, node: Node) -> None:
 
 def _softmax(builder: Builder, node: Node) -> None:
     value = builder.integers(node.inputs[0])
-    placed, dimension = along(builder, value, value.index.ndim - 1)
-    if dimension != 2:
-        last = value.index.reshape(-1, 1, value.index.shape[-1])
+    arranged, dimension = along(builder, value, value.index.ndim - 1)
+    if dimension != 2:  # store the last axis as channels
+        channels_last = value.index.reshape(-1, 1, value.index.shape[-1])
         index = positions(value.index.shape)
-        placed = replace(value, tensor=builder.arranged(value.tensor, last, (node,)), index=index)
-    tensor = _emitted(builder, node, SoftmaxInt16(_scale(node, "scale")), (placed.tensor,))
-    builder.define(node.output, replace(placed, tensor=tensor))
+        tensor = builder.arranged(value.tensor, channels_last, (node,))
+        arranged = replace(value, tensor=tensor, index=index)
+    tensor = _emitted(builder, node, SoftmaxInt16(_scale(node, "scale")), (arranged.tensor,))
+    builder.define(node.output, replace(arranged, tensor=tensor))
 
 
 def _mean(builder: Builder, node: Node) -> None:
-    """The mean over axes that are stored dimensions; axes of one element are ignored."""
+    """The mean over axes that are stored dimensions; over axes of one element only the scale changes."""
     value, scale = builder.integers(node.inputs[0]), _scale(node, "scale")
     axes = [axis for axis in node.integers("axes") or () if value.shape[axis] > 1]
     if axes:
@@ -238,9 +239,10 @@ def _mean(builder: Builder, node: Node) -> None:
 
 def _resize(builder: Builder, node: Node) -> None:
     image = _image(builder, node)
+    fields = ("first", "second", "weight")
     rows, cols = (
-        ResizedInt16(*(tuple(node.integers(f"{name}_{it}") or ()) for it in ("first", "second", "weight")))
-        for name in ("rows", "cols")
+        ResizeSamplesInt16(*(tuple(node.integers(f"{axis}_{it}") or ()) for it in fields))
+        for axis in ("rows", "cols")
     )
     tensor = _emitted(builder, node, ResizeInt16(rows, cols, node.integer("linear", 0) != 0), (image,))
     builder.define(node.output, OnnxValue(tensor, positions((1, *builder.shape_of(tensor))), real=False))
@@ -291,9 +293,9 @@ def _ties(node: Node) -> SumTies:
 
 def _one_of(node: Node, name: str, names: Sequence[_Name]) -> _Name:
     text = node.text(name, "")
-    for each in names:
-        if each == text:
-            return each
+    for known in names:
+        if known == text:
+            return known
     raise Unsupported(f"its {name} is {text!r}; {', '.join(names)} are supported")
 
 
@@ -306,10 +308,12 @@ def _emitted(
     *,
     dtype: DType = DType.INT16,
 ) -> str:
-    """Emit the operator. An int8 result is quantised; its readers state the scale."""
+    """Emit the operator, and return its result. An int8 result has the scale 1; its readers state the real
+    one.
+    """
     shape = builder.output_shape(op, inputs)
-    meaning = Quantization(1.0, 0) if dtype is DType.INT8 else None
-    return builder.emit(op, inputs, shape, dtype, meaning, constants=constants, nodes=(node,))
+    quantization = Quantization(1.0, 0) if dtype is DType.INT8 else None
+    return builder.emit(op, inputs, shape, dtype, quantization, constants=constants, nodes=(node,))
 
 
 LOWERINGS: dict[str, dict[str, Lowering]] = {
@@ -332,7 +336,7 @@ LOWERINGS: dict[str, dict[str, Lowering]] = {
         "SoftmaxInt16": _softmax,
     },
 }
-"""Lowering functions of the operators that frontend/tflite and QDQ files give for integers."""
+"""Lowering functions of the nodes that the translation of .tflite and QDQ files writes for integers."""
 
 LAYOUTS: dict[str, dict[str, Layout]] = {
     "tflite": {

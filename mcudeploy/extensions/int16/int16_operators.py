@@ -1,6 +1,6 @@
-"""Operators of int16 activations: integers throughout, with the arithmetic of TFLite's reference kernels.
+"""Translation of .tflite operators on int16 activations to nodes with the arithmetic of TFLite's kernels.
 
-Values are the stored integers, whose zero point is 0.
+Values are stored integers, whose zero point is 0.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from mcudeploy.extensions.int16.int16_products import (
     fully_connected,
     transpose_conv,
 )
-from mcudeploy.extensions.int16.int16_scales import bounds_of, meaning_of, require_one_image, scale_of
+from mcudeploy.extensions.int16.int16_scales import bounds_of, require_one_image, scale_and_zero, scale_of
 from mcudeploy.extensions.int16.lstm_integers import integer_lstm
 from mcudeploy.extensions.int16.lut_int16 import TableFunction, interpolated_function
-from mcudeploy.extensions.int16.resize_int16 import ResizedInt16
+from mcudeploy.extensions.int16.resize_int16 import ResizeSamplesInt16
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.convolutions import pool_attributes
@@ -41,8 +41,9 @@ from mcudeploy.ops.requantize import mean_multiplier
 _BINARY: dict[str, Int16Function] = {"ADD": "add", "SUB": "sub", "MUL": "mul"}
 _TABLES: dict[str, TableFunction] = {"EXP": "exp", "LOG": "log", "RSQRT": "rsqrt"}
 _LEAST_INTEGER_BITS = 3
-"""Integer bits of the table's argument, which TFLite's table of the logistic function has."""
+"""Integer bits of the argument of TFLite's logistic table."""
 _TABLE_UNIT = 3 * 4096.0
+"""Steps of the table's argument in a unit: 24 * 2^9."""
 _NEAR_POWER = 1e-3
 _SOFTMAX_UNIT = 10.0 / 65535.0
 _ONE = 2.0**-15
@@ -63,15 +64,15 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
     if function != "mul":
         common = 2 * max(scales)
         factors = [scales[0] / common, scales[1] / common, common / (2.0**15 * result_scale)]
-    a, b, whole = (TwiceScale.of(factor) for factor in factors)
-    if whole.exponent > 0:
+    a, b, of_result = (TwiceScale.of(factor) for factor in factors)
+    if of_result.exponent > 0:
         raise Unsupported(
             f"the scale of its result, {result_scale:g}, is too small for {scales[0]:g}, {scales[1]:g}"
         )
     bounds = bounds_of(fused(operator), result)
-    value = functions.binary(Formula(), function, (a, b, whole), bounds)
+    value = functions.binary(Formula(), function, (a, b, of_result), bounds)
     facts: dict[str, Any] = {"function": function, "bounds": [bounds.low, bounds.high]}
-    facts |= {name: [it.multiplier, it.exponent] for name, it in (("a", a), ("b", b), ("result", whole))}
+    facts |= {name: [it.multiplier, it.exponent] for name, it in (("a", a), ("b", b), ("result", of_result))}
     inputs = {name: writer.raw(source) for name, source in zip("ab", sources, strict=True)}
     writer.keep(result, formula_node(writer, "BinaryInt16", inputs, value, **facts))
 
@@ -160,7 +161,7 @@ def _rescaling_attributes(rescaling: Rescaling) -> dict[str, Any]:
 
 
 def convert(writer: Writer, operator: TfliteOperator) -> None:
-    """QUANTIZE and DEQUANTIZE: from or to float32, int16 in another scale, and int8."""
+    """QUANTIZE and DEQUANTIZE: between int16 and float32, int16 of another scale, or int8."""
     source, result = writer.input(operator, 0), writer.output(operator)
     kinds = source.kind, result.kind
     if kinds == ("FLOAT32", "INT16"):
@@ -178,7 +179,7 @@ def convert(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(
             f"it converts {kinds[0]} to {kinds[1]}; int16 is converted from and to FLOAT32, INT8"
         )
-    before, after = meaning_of(source), meaning_of(result)
+    before, after = scale_and_zero(source), scale_and_zero(result)
     scale = TwiceScale.of(float(np.float32(before.scale[0])) / float(np.float32(after.scale[0])))
     limits = np.iinfo(result.dtype or "")
     bounds = Bounds(int(limits.min), int(limits.max))
@@ -226,7 +227,7 @@ def _require_unit(result: TfliteTensor) -> None:
 
 
 def pool(writer: Writer, operator: TfliteOperator) -> None:
-    """AVERAGE_POOL_2D and MAX_POOL_2D of one scale."""
+    """AVERAGE_POOL_2D and MAX_POOL_2D whose input and result have the same scale."""
     image, result = writer.input(operator, 0), writer.output(operator)
     if len(image.shape) != 4 or len(result.shape) != 4:
         raise Unsupported(f"an image {list(image.shape)} needs four dimensions")
@@ -253,25 +254,25 @@ def pool(writer: Writer, operator: TfliteOperator) -> None:
 
 def _counts(window: dict[str, Any], size: tuple[int, ...]) -> NDArray[np.int64]:
     """The number of values inside an image under each window, [OH, OW]."""
-    along = []
-    for at, length in enumerate(size):
-        taps, stride = window["kernel_shape"][at], window["strides"][at]
-        pads = window["pads"][at], window["pads"][at + 2]
-        places = window_positions(length, taps, stride, 1, pads)
-        starts = np.arange(places) * stride - pads[0]
-        along.append(np.minimum(starts + taps, length) - np.maximum(starts, 0))
-    return np.outer(along[0], along[1]).astype(np.int64)
+    by_axis = []
+    for axis, length in enumerate(size):
+        taps, stride = window["kernel_shape"][axis], window["strides"][axis]
+        pads = window["pads"][axis], window["pads"][axis + 2]
+        windows = window_positions(length, taps, stride, 1, pads)
+        starts = np.arange(windows) * stride - pads[0]
+        by_axis.append(np.minimum(starts + taps, length) - np.maximum(starts, 0))
+    return np.outer(by_axis[0], by_axis[1]).astype(np.int64)
 
 
 def mean(writer: Writer, operator: TfliteOperator) -> None:
     """MEAN over constant axes."""
     source, result = writer.input(operator, 0), writer.output(operator)
-    along = axes_of(writer, operator)
-    count = prod(source.shape[axis] for axis in along)
+    axes = axes_of(writer, operator)
+    count = prod(source.shape[axis] for axis in axes)
     multiplier, exponent = mean_multiplier(scale_of(source) / scale_of(result), count)
     scale = TwiceScale(multiplier, exponent)
-    value = functions.mean(Formula(), along, scale, result.shape)
-    facts: dict[str, Any] = {"axes": along, "scale": [multiplier, exponent]}
+    value = functions.mean(Formula(), axes, scale, result.shape)
+    facts: dict[str, Any] = {"axes": axes, "scale": [multiplier, exponent]}
     writer.keep(result, formula_node(writer, "MeanInt16", {"x": writer.raw(source)}, value, **facts))
 
 
@@ -284,7 +285,7 @@ def pad(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def concatenation(writer: Writer, operator: TfliteOperator) -> None:
-    """CONCATENATION of one scale."""
+    """CONCATENATION whose inputs and result have the same scale."""
     sources, result = writer.inputs(operator), writer.output(operator)
     if any(scale_of(source) != scale_of(result) for source in sources):
         raise Unsupported("the scales of its inputs and its result differ, which TFLite ignores")
@@ -305,8 +306,8 @@ def resize(writer: Writer, operator: TfliteOperator) -> None:
     if aligned and halves:
         raise Unsupported("aligned corners and half-pixel centres exclude each other")
     axes = [
-        ResizedInt16.of(image.shape[at], result.shape[at], linear=linear, aligned=aligned, halves=halves)
-        for at in (1, 2)
+        ResizeSamplesInt16.of(size, new_size, linear=linear, aligned=aligned, halves=halves)
+        for size, new_size in zip(image.shape[1:3], result.shape[1:3], strict=True)
     ]
     value = functions.resized(Formula(), axes[0], axes[1])
     facts: dict[str, Any] = {"linear": int(linear)}
@@ -345,4 +346,4 @@ TRANSLATIONS: dict[str, dict[str, Translation]] = {
         "UNIDIRECTIONAL_SEQUENCE_LSTM": integer_lstm,
     }
 }
-"""Translation of each operator that computes with int16 activations; moves are those of other integers."""
+"""Translation of each operator that computes with int16 activations; for moves that of other integers."""

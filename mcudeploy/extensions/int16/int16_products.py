@@ -1,4 +1,4 @@
-"""Convolutions and products of int16 activations by int8 weights (16x8), as TFLite computes them."""
+"""Translation of convolutions and products of int16 activations by int8 weights, as TFLite computes them."""
 
 from __future__ import annotations
 
@@ -31,9 +31,7 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Product:
-    """A convolution or matrix product: its input, its weights with the output channels first, its bias, its
-    result.
-    """
+    """The tensors of a convolution or matrix product; `stored`: its weights, output channels first."""
 
     source: TfliteTensor
     weights: TfliteTensor
@@ -96,7 +94,7 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
-    """TRANSPOSE_CONV: a convolution that computes all pixels of a block at once, and moves."""
+    """TRANSPOSE_CONV: a convolution whose channels are all pixels of a block, and a move to their places."""
     kernel, image, result = writer.input(operator, 1), writer.input(operator, 2), writer.output(operator)
     require_ranks(image, kernel)
     require_scales_along(kernel, 0)
@@ -154,18 +152,17 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _product_by_constant(writer: Writer, operator: TfliteOperator) -> None:
-    """Multiply all batches by one constant matrix, as a dense layer; sums are scaled as for two activations.
-    """
+    """BATCH_MATMUL by one constant matrix: a dense layer, but sums are rounded as for two activations."""
     source, weights, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     rank = len(weights.shape)
     if rank < 2 or prod(weights.shape[:-2]) != 1:
         raise Unsupported(f"constant weights {list(weights.shape)} are not supported; one matrix is")
-    first = operator.flag("AdjY")
+    channels_first = operator.flag("AdjY")
     if not scales_of(weights).single:
-        require_scales_along(weights, rank - (2 if first else 1))
+        require_scales_along(weights, rank - (2 if channels_first else 1))
         writer.note_once(UNSCALED)
     matrix = _int8(weights).reshape(weights.shape[-2:])
-    stored = np.ascontiguousarray(matrix if first else matrix.T)
+    stored = np.ascontiguousarray(matrix if channels_first else matrix.T)
     channels, depth = stored.shape
     name, shape = writer.raw(source), source.shape
     if operator.flag("AdjX"):
@@ -188,7 +185,7 @@ def _int8(weights: TfliteTensor) -> NDArray[np.int8]:
 
 
 def _finish(operator: TfliteOperator, product: _Product, ties: SumTies) -> Finish:
-    """The scales of the sums as TFLite computes them, in double precision."""
+    """The scales of the sums, in double precision as in TFLite, and the bounds of the fused activation."""
     weights = np.array(scales_of(product.weights).scale, np.float32).astype(np.float64)
     factors = scale_of(product.source) * weights / scale_of(product.result)
     factors = np.broadcast_to(

@@ -24,16 +24,16 @@ def require_one_image(image: TfliteTensor) -> None:
 
 def scale_of(tensor: TfliteTensor) -> float:
     """The scale of an int16 tensor, with the precision of the file. Raises Unsupported for others."""
-    scales = meaning_of(tensor)
+    scales = scale_and_zero(tensor)
     if tensor.kind != "INT16":
-        raise Unsupported(f"tensor {tensor.label} is {tensor.kind}; the others of it are INT16")
+        raise Unsupported(f"tensor {tensor.label} is {tensor.kind}; other tensors of the operator are INT16")
     if scales.zero_point[0] != 0:
         raise Unsupported(f"tensor {tensor.label} is INT16 with a zero point; TFLite needs 0")
     return float(np.float32(scales.scale[0]))
 
 
-def meaning_of(tensor: TfliteTensor) -> Scales:
-    """The one scale of a tensor, and its zero point. Raises Unsupported for several, or one of 0 or less."""
+def scale_and_zero(tensor: TfliteTensor) -> Scales:
+    """The scale and the zero point of a tensor. Raises Unsupported for several scales, and for 0 or less."""
     scales = scales_of(tensor)
     if not scales.single or not scales.scale[0] > 0:
         raise Unsupported(f"tensor {tensor.label} needs one scale, above 0")
@@ -41,7 +41,7 @@ def meaning_of(tensor: TfliteTensor) -> Scales:
 
 
 def bounds_of(real: RealBounds, result: TfliteTensor) -> Bounds:
-    """The bounds of an activation as stored integers: float32 quotients, ties away from zero."""
+    """The bounds of an activation as stored integers: float32 quotients, rounded with ties away from zero."""
     scale = np.float32(scale_of(result))
 
     def stored(bound: float) -> int:

@@ -1,4 +1,4 @@
-"""The arithmetic of LSTMs in integers as ONNX functions: that of TFLite's kernels, and gemmlowp's tables."""
+"""The arithmetic of LSTMs in integers, of TFLite and TFLite Micro, as ONNX functions; tables of gemmlowp."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _FACTORS = (
     (3, 720401),
     (4, 242),
 )
-"""Logarithms to the base of 2 of arguments, and exp of the negative arguments times 2^31."""
+"""For each e: 2^31 * exp(-2^e)."""
 _EXP_OF_EIGHTH, _THIRD = 1895147668, 715827883
 _OF_48_BY_17, _OF_32_BY_17 = 1515870810, -1010580540
 _CLAMPED_BITS = 5
@@ -34,7 +34,7 @@ _CLAMPED_BITS = 5
 
 @cache
 def logistic_values(bits: int) -> NDArray[np.int16]:
-    """int16[65536]: 1 / (1 + exp(-x)) of the numbers from -32768 on with this many bits of integers."""
+    """int16[65536]: 1 / (1 + exp(-x)) for all int16 from -32768, as fixed-point x with `bits` of integers."""
     x = _numbers()
     positive = _saturated(_reciprocal(_exp(_negative(x), bits)) << 1)
     return _chosen(x, 1 << 14, positive, _MOST - positive)
@@ -42,7 +42,7 @@ def logistic_values(bits: int) -> NDArray[np.int16]:
 
 @cache
 def tanh_values(bits: int) -> NDArray[np.int16]:
-    """int16[65536]: tanh(x), likewise."""
+    """int16[65536]: tanh(x) for the same x."""
     x = _numbers()
     positive = _saturated((_reciprocal(_exp(_negative(x), bits + 1)) - (1 << 13)) << 2)
     return _chosen(x, 0, positive, -positive)
@@ -65,7 +65,7 @@ def _saturated(x: _Integers) -> _Integers:
 
 
 def _upper_half(value: int) -> _Integers:
-    """16 of 32 bits."""
+    """The upper 16 of 32 bits, rounded."""
     return _divided(np.array(value, np.int64), 16)
 
 
@@ -75,28 +75,28 @@ def _product(a: _Integers, b: _Integers) -> _Integers:
 
 
 def _divided(x: _Integers, bits: int) -> _Integers:
-    """The quotient by 2^bits, halves away from zero."""
+    """The quotient by 2^bits, ties rounded away from zero."""
     rest, half = x & ((1 << bits) - 1), (1 << bits) >> 1
     return np.asarray((x >> bits) + (rest >= half + (x < 0)))
 
 
 def _exp(x: _Integers, bits: int) -> _Integers:
-    """Powers of e of numbers that are not positive: of the last quarter by a polynomial, times others."""
+    """exp(x) for x <= 0 with `bits` of integers: a polynomial for the last quarter, times factors."""
     fraction = 15 - bits
     quarter = 1 << (fraction - 2)
     below = (x & (quarter - 1)) - quarter
     result, rest = _exp_of_quarter(_saturated(below << bits)), below - x
     for exponent, factor in _FACTORS:
         if bits > exponent:
-            has = rest & (1 << (fraction + exponent)) != 0
-            result = np.where(has, _product(result, _upper_half(factor)), result)
+            is_set = rest & (1 << (fraction + exponent)) != 0
+            result = np.where(is_set, _product(result, _upper_half(factor)), result)
     if bits > _CLAMPED_BITS:
         result = np.where(x < -(1 << (20 - bits)), 0, result)
     return np.where(x == 0, _MOST, result)
 
 
 def _exp_of_quarter(x: _Integers) -> _Integers:
-    """Powers of e of numbers without integers from -1/4 to 0: a Taylor expansion around -1/8."""
+    """exp(x) for x from -1/4 to 0 without integer bits: a Taylor expansion around -1/8."""
     middle = _upper_half(_EXP_OF_EIGHTH)
     x1 = x + (1 << 12)
     x2 = _product(x1, x1)
@@ -106,24 +106,25 @@ def _exp_of_quarter(x: _Integers) -> _Integers:
 
 
 def _reciprocal(x: _Integers) -> _Integers:
-    """2 / (1 + x) with 2 bits of integers, by Newton's method."""
+    """2 / (1 + x) with 2 integer bits, by Newton's method."""
     half = (x + _MOST + 1) >> 1
     result = _upper_half(_OF_48_BY_17) + _product(half, _upper_half(_OF_32_BY_17))
     for _ in range(3):
-        missing = (1 << 13) - _product(half, result)
-        result = result + _saturated(_product(result, missing) << 2)
+        error = (1 << 13) - _product(half, result)
+        result = result + _saturated(_product(result, error) << 2)
     return result
 
 
 _INT8 = np.iinfo(np.int8)
 _TABLE_UNIT = 3
-"""From a value with GATE_BITS of integers to the units of SigmoidInt16."""
+"""The multiplier of SigmoidInt16 for values with GATE_BITS integer bits."""
 _UNIT_BITS = 15
 
 
 def lstm(op: LstmInt8 | LstmInt16) -> Formula:
-    """Inputs x [steps, inputs], weights, recurrent, bias, h and c [hidden]; outputs y [steps, hidden], and
-    the states y_h and y_c after the last step.
+    """The function of an LSTM. Inputs: x [steps, inputs], weights, recurrent, bias, h and c [hidden].
+
+    Outputs: y [steps, hidden], and the states y_h and y_c after the last step.
     """
     f, step = Formula(), Formula(prefix="s")
     if isinstance(op, LstmInt8):
@@ -168,9 +169,9 @@ def _step_of_int8(f: Formula, op: LstmInt8) -> None:
     remembered = divided(f, forget * f.given("c_before"), _UNIT_BITS)
     cell = _narrowed(remembered + divided(f, input_gate * candidate, _UNIT_BITS + op.cell_bits))
     cell = cell.clipped(-op.clip, op.clip)
-    shown = output * _looked_up(f, tanh_values(op.cell_bits), cell)
-    state = rounded_twice(f, shown, op.result_scale.multiplier, op.result_scale.exponent) + op.zero_point
-    _finish(f, f.cast(state.clipped(_INT8.min, _INT8.max), "int8"), cell)
+    product = output * _looked_up(f, tanh_values(op.cell_bits), cell)
+    h = rounded_twice(f, product, op.result_scale.multiplier, op.result_scale.exponent) + op.zero_point
+    _finish(f, f.cast(h.clipped(_INT8.min, _INT8.max), "int8"), cell)
 
 
 def _step_of_int16(f: Formula, op: LstmInt16) -> None:
@@ -199,17 +200,17 @@ def _step_of_int16(f: Formula, op: LstmInt16) -> None:
     remembered = _scaled(f, forget * f.given("c_before"), TwiceScale.of(2.0**-_UNIT_BITS))
     added = _scaled(f, input_gate * candidate, TwiceScale.of(2.0 ** -(_UNIT_BITS + op.cell_bits)))
     cell = _narrowed(remembered + added).clipped(-op.clip, op.clip)
-    shown = output * sigmoid(cell, op.cell_bits, tangent=True)
-    _finish(f, f.cast(_scaled(f, shown, op.result_scale), "int16"), cell)
+    product = output * sigmoid(cell, op.cell_bits, tangent=True)
+    _finish(f, f.cast(_scaled(f, product, op.result_scale), "int16"), cell)
 
 
 def _parts(gates: Expression, hidden: int) -> list[Expression]:
     return [gates.slice(at * hidden, (at + 1) * hidden, 0) for at in range(LSTM_GATES)]
 
 
-def _finish(f: Formula, state: Expression, cell: Expression) -> None:
+def _finish(f: Formula, h: Expression, cell: Expression) -> None:
     for name in ("h_after", "y_now"):
-        f.result(name, state)
+        f.result(name, h)
     f.result("c_after", f.cast(cell, "int16"))
 
 

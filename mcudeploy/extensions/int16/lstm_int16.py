@@ -33,9 +33,9 @@ _MOST_SHIFT = 15
 class LstmInt16(PlainOperator):
     """The LSTM of LstmInt8 with x, h and the result in int16, without zero points.
 
-    Constants are those of LstmInt8, but the bias is int32 [2, 4 * hidden], the lower and the upper words.
-    Sums are multiplied by `multipliers` / 2^`shifts`, of the gates' products with x, then with h; see
-    SumScales.
+    The constants are those of LstmInt8, but the bias is int32 [2, 4 * hidden], the lower and the upper words.
+    Sums are multiplied by `multipliers` / 2^`shifts`, as in SumScales: four values for the products with x,
+    then four for the products with h.
     """
 
     kind: ClassVar[str] = "LstmInt16"
@@ -60,7 +60,7 @@ class LstmInt16(PlainOperator):
         return Recurrent("lstm", self.hidden, self.result, keeps=True).loops(inputs)
 
     def last_state(self, steps: int) -> tuple[int, LstmInt16] | None:
-        """The last step."""
+        """The last of these steps, and the operator that returns h of that step alone."""
         if self.result != "steps":
             return None
         return steps - 1, replace(self, result="last")
@@ -100,9 +100,9 @@ class LstmInt16(PlainOperator):
 
     def _require_sums(self, weights: ConstantArray, recurrent: ConstantArray, bias: ConstantArray) -> None:
         """Raise ValueError if a sum could overflow."""
-        whole = bias[1].astype(np.float64) * 2.0**32
+        upper = bias[1].astype(np.float64) * 2.0**32
         largest = max(
-            _largest(weights, np.abs(whole) + 2.0**32), _largest(recurrent, np.zeros(len(recurrent)))
+            _largest(weights, np.abs(upper) + 2.0**32), _largest(recurrent, np.zeros(len(recurrent)))
         )
         if self.left_shift > _MOST_SHIFT or largest * 2.0**self.left_shift >= 2.0**_SUM_BITS:
             raise ValueError("sums of its gates may overflow 64 bits: convert the model with larger scales")
@@ -110,7 +110,7 @@ class LstmInt16(PlainOperator):
     def _counts(self, steps: int, depth: int) -> CountsOf:
         fours = LSTM_GATES * -(-self.hidden // FOUR)
         groups = [-(-length // GROUP) for length in (depth, self.hidden)]
-        each: Counts = {
+        counts: Counts = {
             "calls": 1,
             "steps": steps,
             "cells": steps * self.hidden,
@@ -118,9 +118,10 @@ class LstmInt16(PlainOperator):
             "fours": 2 * steps * fours,
             "groups": steps * fours * sum(groups),
         }
-        return lambda _: each
+        return lambda _: counts
 
 
 def _largest(weights: ConstantArray, bias: NDArray[np.float64]) -> float:
+    """The largest magnitude of a sum of products with int16 values and a bias."""
     products = np.abs(weights.astype(np.float64)).sum(axis=1) * -float(INT16.min)
     return float((products + bias).max())

@@ -25,15 +25,15 @@ from mcudeploy.ops.matrix.recurrent import Recurrent
 from mcudeploy.ops.requantize import INT32_MAX
 
 LstmResult = Literal["steps", "last"]
-"""h of every step, or of the last one."""
+"""The result: h of every step, or h of the last step."""
 
 LSTM_GATES = 4
 GATE_BITS = 3
-"""Bits of integers of the sums of a gate."""
+"""Integer bits of the sums of a gate."""
 MOST_CELL_BITS = 6
 NO_CLIP = 2**15
 _MOST_EXPONENT = 1
-"""Exponent of a scale by which the product of two values of 15 bits certainly fits an int32."""
+"""Largest exponent of a scale that certainly takes the product of two 15-bit values to an int32."""
 _GATE_BYTES = 2
 _STEPS_OF_INT8 = 255
 
@@ -42,14 +42,14 @@ _STEPS_OF_INT8 = 255
 class LstmInt8(PlainOperator):
     """An LSTM over x (1, steps, inputs) int8, with the states h int8 and c int16 of (1, 1, hidden).
 
-    The states, which no other operator reads, are left as they are after the last step: the next run
-    continues from them. The result is (1, steps, hidden), h of every step, or (1, 1, hidden), the last h.
-    Constants, gate by gate in the order input, forget, candidate, output: "weights" int8 [4 * hidden,
-    inputs], "recurrent" int8 [4 * hidden, hidden], "bias" int32 [4 * hidden] in units of the product with x.
+    The next run continues from the states after the last step; no other operator reads them. The result is
+    (1, steps, hidden), h of every step, or (1, 1, hidden), h of the last step.
+    Constants, for the gates input, forget, candidate, output in turn: "weights" int8 [4 * hidden, inputs],
+    "recurrent" int8 [4 * hidden, hidden], "bias" int32 [4 * hidden] in units of the product with x.
 
-    `scales` are those of the gates' products with x, then with h, to values with GATE_BITS of integers.
-    `result_scale` and `zero_point` are those in which h is computed; `zero_points` are those of x, and of h
-    as the gates read it. The cell state has `cell_bits` of integers and stays within `clip`.
+    `scales`: from sums to gates with GATE_BITS integer bits, four for products with x, then four for products
+    with h. `result_scale`, `zero_point`: of the computed h; `zero_points`: of x, and of h as the gates read
+    it. The cell state has `cell_bits` integer bits and stays within `clip`.
     """
 
     kind: ClassVar[str] = "LstmInt8"
@@ -74,7 +74,7 @@ class LstmInt8(PlainOperator):
         return Recurrent("lstm", self.hidden, self.result, keeps=True).loops(inputs)
 
     def last_state(self, steps: int) -> tuple[int, LstmInt8] | None:
-        """The last step."""
+        """The last of these steps, and the operator that returns h of that step alone."""
         if self.result != "steps":
             return None
         return steps - 1, replace(self, result="last")
@@ -124,9 +124,9 @@ class LstmInt8(PlainOperator):
         self, weights: ConstantArray, zero_point: int, scales: tuple[TwiceScale, ...], bias: ConstantArray
     ) -> NDArray[np.int64]:
         """The bias with the zero point folded in. Raises ValueError if a sum could overflow."""
-        whole = weights.astype(np.int64)
-        folded = bias.astype(np.int64) - zero_point * whole.sum(axis=1)
-        largest = np.abs(bias.astype(np.int64)) + _STEPS_OF_INT8 * np.abs(whole).sum(axis=1)
+        integers = weights.astype(np.int64)
+        folded = bias.astype(np.int64) - zero_point * integers.sum(axis=1)
+        largest = np.abs(bias.astype(np.int64)) + _STEPS_OF_INT8 * np.abs(integers).sum(axis=1)
         shifts = np.repeat([max(scale.exponent, 0) for scale in scales], self.hidden)
         factors = np.repeat(
             [scale.multiplier * 2.0 ** (scale.exponent - 31) for scale in scales], self.hidden
@@ -137,16 +137,16 @@ class LstmInt8(PlainOperator):
 
     def _counts(self, steps: int, depth: int) -> CountsOf:
         fours = LSTM_GATES * -(-self.hidden // FOUR)
-        products = (depth, self.hidden)
-        each: Counts = {
+        lengths = (depth, self.hidden)
+        counts: Counts = {
             "calls": 1,
             "steps": steps,
             "cells": steps * self.hidden,
             "fours": 2 * steps * fours,
-            "groups": steps * fours * sum(length // GROUP for length in products),
-            "tails": steps * fours * sum(length % GROUP > 0 for length in products),
+            "groups": steps * fours * sum(length // GROUP for length in lengths),
+            "tails": steps * fours * sum(length % GROUP > 0 for length in lengths),
         }
-        return lambda _: each
+        return lambda _: counts
 
 
 def require_states(cell_bits: int, result_scale: TwiceScale) -> None:
@@ -158,5 +158,5 @@ def require_states(cell_bits: int, result_scale: TwiceScale) -> None:
 
 
 def packed_gates(weights: ConstantArray) -> NDArray[np.int32]:
-    """int8 [4 * hidden, depth] as the words of the records of four cells, gate by gate."""
+    """The weights int8 [4 * hidden, depth] packed in records of four cells, gate by gate."""
     return pack_blocks(weights.astype(np.int8), LSTM_GATES, 1, FOUR).reshape(-1)

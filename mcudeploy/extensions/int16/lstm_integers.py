@@ -1,4 +1,4 @@
-"""UNIDIRECTIONAL_SEQUENCE_LSTM in integers: of int8 as TFLite computes it, of int16 as TFLite Micro does."""
+"""Translation of UNIDIRECTIONAL_SEQUENCE_LSTM: int8 as TFLite computes it, int16 as TFLite Micro does."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PRODUCT_UNIT = 2.0**-30
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _LstmTensors:
-    """Operands and result."""
+    """Operands and result of an LSTM; `weights`, `recurrent` and `bias` have a tensor for each gate."""
 
     source: TfliteTensor
     weights: tuple[TfliteTensor, ...]
@@ -75,7 +75,7 @@ def _bias(tensors: _LstmTensors) -> NDArray[np.int32]:
 
 
 def _facts(op: LstmInt8 | LstmInt16) -> dict[str, Any]:
-    """The operator for lowering."""
+    """The attributes of the node, from which the lowering makes the operator again."""
     facts: dict[str, Any] = {"hidden": op.hidden, "cell_bits": op.cell_bits, "clip": op.clip}
     facts["result"] = [op.result_scale.multiplier, op.result_scale.exponent]
     if isinstance(op, LstmInt16):
@@ -143,23 +143,23 @@ def _require_types(tensors: _LstmTensors) -> None:
 
 
 def _lstm_int8(operator: TfliteOperator, tensors: _LstmTensors) -> LstmInt8:
-    """The scales as TFLite computes them, in float32. h is computed in a separate scale."""
-    stored = operator.intermediates[LSTM_GATES:]
-    if len(stored) != 1 or stored[0] is None or not stored[0].single:
+    """The operator with TFLite's scales, in float32. The file states a separate scale for the computed h."""
+    of_h = operator.intermediates[LSTM_GATES:]
+    if len(of_h) != 1 or of_h[0] is None or not of_h[0].single:
         raise Unsupported("the file lacks the scale in which its state is computed; convert the model again")
     scales = [
         TwiceScale.of(float(_scale(source) * _scale(weights) / np.float32(_GATE_UNIT)))
         for source, weights in _products(tensors)
     ]
-    result = TwiceScale.of(float(np.float32(_PRODUCT_UNIT / float(np.float32(stored[0].scale[0])))))
+    result = TwiceScale.of(float(np.float32(_PRODUCT_UNIT / float(np.float32(of_h[0].scale[0])))))
     cell_bits, clip = _cell(operator, tensors.c)
-    hidden, zero_point = tensors.h.elements, stored[0].zero_point[0]
+    hidden, zero_point = tensors.h.elements, of_h[0].zero_point[0]
     zero_points = scales_of(tensors.source).zero_point[0], scales_of(tensors.h).zero_point[0]
     return LstmInt8(hidden, tuple(scales), result, zero_point, zero_points, cell_bits, clip)
 
 
 def _lstm_int16(operator: TfliteOperator, tensors: _LstmTensors) -> LstmInt16:
-    """The scales as TFLite Micro computes them, in double precision."""
+    """The operator with scales as TFLite Micro computes them, in double precision."""
     factors = [
         float(_scale(source)) * float(_scale(weights)) / _GATE_UNIT for source, weights in _products(tensors)
     ]
@@ -178,12 +178,12 @@ def _lstm_int16(operator: TfliteOperator, tensors: _LstmTensors) -> LstmInt16:
 
 
 def _products(tensors: _LstmTensors) -> list[tuple[TfliteTensor, TfliteTensor]]:
-    """The operands of every gate: x, then h, and their weights."""
+    """The operands of all products: x with the weights of each gate, then h with the recurrent weights."""
     return [(tensors.source, it) for it in tensors.weights] + [(tensors.h, it) for it in tensors.recurrent]
 
 
 def _cell(operator: TfliteOperator, state: TfliteTensor) -> tuple[int, int]:
-    """The bits of integers of the cell state, and its limit."""
+    """The integer bits of the cell state, and the limit of its stored values."""
     scale = _scale(state)
     exponent = round(log2(scale)) if scale > 0 else 0
     if scale <= 0 or abs(log2(scale) - exponent) > _NEAR_POWER or not 0 <= 15 + exponent <= MOST_CELL_BITS:
@@ -198,5 +198,5 @@ def _scale(tensor: TfliteTensor) -> np.float32:
 
 
 def _stacked(tensors: tuple[TfliteTensor, ...], dtype: type[np.integer]) -> NDArray[np.integer]:
-    """The constants of all gates."""
+    """The constants of all gates in one array."""
     return np.concatenate([tensor.array().astype(dtype) for tensor in tensors])

@@ -1,4 +1,4 @@
-"""Functions of int16 values as tables that are interpolated, with TFLite's entries."""
+"""The operator that looks up functions of int16 values in TFLite's interpolated tables."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _Floats = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class LutInt16(ElementwiseOperator):
-    """A function of each value, by constants["table"], int16[513]; see interpolated_function."""
+    """A function of each value, by constants["table"], int16[513] as `interpolated_function` makes it."""
 
     kind: ClassVar[str] = "LutInt16"
     accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
@@ -39,21 +39,21 @@ class LutInt16(ElementwiseOperator):
 
 
 def interpolated_function(function: TableFunction, scale: float, result_scale: float) -> NDArray[np.int16]:
-    """int16[513]: the function at 512 steps between the least and the largest input, and at the largest.
+    """int16[513]: the function at 512 steps from the least to the largest input, and at the largest.
 
-    Entries are shifted against the error of the interpolation in the middle of their step. The arithmetic
-    is TFLite's, in float32. `scale` is that of the input. Raises ValueError for results beyond float32, of
-    which TFLite makes entries of 0.
+    An entry is less by half the error that interpolation has in the middle of its step. The arithmetic is
+    TFLite's, in float32. `scale`: of the input. Raises ValueError for results beyond float32, for which
+    TFLite writes entries of 0.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        whole = _entries(function, scale, result_scale)
-    if not np.all(np.isfinite(whole[:-1])):
+        entries = _entries(function, scale, result_scale)
+    if not np.all(np.isfinite(entries[:-1])):
         raise ValueError(f"{function} of inputs up to {scale * INT16.max:g} is beyond float32")
-    return np.asarray(np.clip(whole, INT16.min, INT16.max), np.int16)
+    return np.asarray(np.clip(entries, INT16.min, INT16.max), np.int16)
 
 
 def _entries(function: TableFunction, scale: float, result_scale: float) -> _Floats:
-    """Whole numbers, before they are clipped."""
+    """The entries of the table as whole numbers, before they are clipped."""
     source, target = np.float32(scale), np.float32(result_scale)
     least, most = source * np.float32(INT16.min), source * np.float32(INT16.max)
     step = (most - least) / np.float32(TABLE_SIZE - 1)
@@ -64,10 +64,10 @@ def _entries(function: TableFunction, scale: float, result_scale: float) -> _Flo
     samples = compute(np.append(least + places[:-1] * step, most), target) * steps_per_unit
     nexts = compute(least + places[1:] * step, target) * steps_per_unit
     middles = compute(least + places[:-1] * step + step / np.float32(2), target) * steps_per_unit
-    whole = _rounded(samples)
-    between = _rounded((nexts + whole[:-1]) / np.float32(2))
-    whole[:-1] -= _rounded((between - _rounded(middles)) / np.float32(2))
-    return whole
+    entries = _rounded(samples)
+    between = _rounded((nexts + entries[:-1]) / np.float32(2))
+    entries[:-1] -= _rounded((between - _rounded(middles)) / np.float32(2))
+    return entries
 
 
 def _rounded(values: _Floats) -> _Floats:
@@ -80,13 +80,13 @@ def _exp(x: _Floats, _: np.float32) -> _Floats:
 
 
 def _log(x: _Floats, scale: np.float32) -> _Floats:
-    """The least result for values that are not positive."""
+    """log(x), and the least result for x <= 0."""
     positive = np.where(x > 0, x, 1).astype(np.float64)
     return np.where(x > 0, np.log(positive), np.float32(INT16.min) * scale).astype(np.float32)
 
 
 def _rsqrt(x: _Floats, scale: np.float32) -> _Floats:
-    """The largest result for values that are not positive."""
+    """1 / sqrt(x), and the largest result for x <= 0."""
     root = np.sqrt(np.where(x > 0, x, np.float32(1)))
     return np.where(x > 0, np.float32(1) / root, np.float32(INT16.max) * scale).astype(np.float32)
 
@@ -96,4 +96,4 @@ _FUNCTIONS: dict[TableFunction, Callable[[_Floats, np.float32], _Floats]] = {
     "log": _log,
     "rsqrt": _rsqrt,
 }
-"""Functions of real inputs, which also take the scale of the result."""
+"""Functions from real inputs and the scale of the result to real results."""

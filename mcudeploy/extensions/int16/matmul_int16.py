@@ -14,13 +14,13 @@ from mcudeploy.ops.matrix.matmul import MatMul
 
 _COLUMNS = 4
 _MOST_DEPTH = 2**16
-"""Products whose sum, shifted left by _MOST_SHIFT, certainly fits 62 bits."""
+"""Number of products whose sum, shifted left by _MOST_SHIFT, certainly fits 62 bits."""
 _MOST_SHIFT = 15
 
 
 @dataclass(frozen=True, slots=True)
 class MatMulInt16(PlainOperator):
-    """The MatMul of int16 values: sums times multiplier / 2^shift, halves up; see SumScales."""
+    """The MatMul of int16 values: sums times multiplier / 2^shift, ties rounded up; see SumScales."""
 
     kind: ClassVar[str] = "MatMulInt16"
     accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})

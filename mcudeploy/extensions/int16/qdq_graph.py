@@ -1,6 +1,4 @@
-"""A QDQ graph whose operators on int16 activations are replaced by operators on integers: its values and its
-new nodes.
-"""
+"""A QDQ graph whose operators on int16 activations become integer operators: its values and new nodes."""
 
 from __future__ import annotations
 
@@ -21,7 +19,7 @@ from mcudeploy.frontend.onnx.tensors import array_of
 
 _DOMAINS = (*ONNX_DOMAINS, "com.microsoft")
 _CLOSE = 1e-4
-"""Tolerance, relative, between the scale of a bias and the product of the scales of input and weights."""
+"""Relative tolerance between the scale of a bias and the product of the scales of input and weights."""
 _MOST_BIAS = 2.0**62
 INT8 = Bounds(-128, 127)
 """The bounds of a result that is stored as int8."""
@@ -29,7 +27,7 @@ INT8 = Bounds(-128, 127)
 
 @dataclass(frozen=True, slots=True)
 class StoredInt16:
-    """A real value as stored int16 values, or int8 ones with a zero point: their name, and their scale."""
+    """The stored int16 values of a real value, or int8 values with a zero point: their name and scale."""
 
     name: str
     scale: float
@@ -38,7 +36,7 @@ class StoredInt16:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoredWeights:
-    """Stored int8 weights, and a scale for each output channel, or one."""
+    """Stored int8 weights, and their scales: one, or one for each output channel on `axis`."""
 
     stored: NDArray[np.int8]
     scales: NDArray[np.float64]
@@ -47,9 +45,9 @@ class StoredWeights:
 
 @dataclass(frozen=True, slots=True)
 class Int16Result:
-    """The result of a QuantizeLinear: its name, scale and bounds by stored integers, after an activation.
+    """The result of a QuantizeLinear. `bounds`: of its stored integers, by the activation before it.
 
-    Only a result of int8 has a zero point.
+    Only an int8 result has a zero point other than 0.
     """
 
     name: str
@@ -59,7 +57,7 @@ class Int16Result:
 
 
 class UnfitError(Exception):
-    """An operator that stays in float32."""
+    """No integer operator computes this operator, which therefore stays in float32."""
 
 
 def converts(node: NodeProto) -> bool:
@@ -69,20 +67,20 @@ def converts(node: NodeProto) -> bool:
 
 
 def stored_type(node: NodeProto, constants: Mapping[str, TensorProto], known: Mapping[str, int]) -> int:
-    """The element type of its integers, 0 if it is not known."""
+    """The element type of the integers that a node converts to or from; 0 if it is not known."""
     if len(node.input) > 2 and node.input[2] in constants:
         return int(constants[node.input[2]].data_type)
     return known.get(node.input[0], 0) if node.op_type == "DequantizeLinear" else 0
 
 
 def single_scale(node: NodeProto, constants: Mapping[str, TensorProto]) -> float | None:
-    """The only scale; None if there are several, or a zero point."""
+    """The scale of a conversion; None if there are several, or a zero point other than 0."""
     parameters = _scale_and_zero(node, constants)
     return None if parameters is None or parameters[1] else parameters[0]
 
 
 def _scale_and_zero(node: NodeProto, constants: Mapping[str, TensorProto]) -> tuple[float, int] | None:
-    """The only scale and its zero point; None if there are several."""
+    """The scale and the zero point of a conversion; None if there are several."""
     scale = constants.get(node.input[1])
     zero = constants.get(node.input[2]) if len(node.input) > 2 and node.input[2] else None
     if scale is None or prod(scale.dims) != 1 or (zero is not None and prod(zero.dims) != 1):
@@ -92,7 +90,11 @@ def _scale_and_zero(node: NodeProto, constants: Mapping[str, TensorProto]) -> tu
 
 
 class QdqDraft:
-    """New nodes of one replacement, and new constants and values of the graph."""
+    """New nodes of one replacement, and new constants and values of the graph.
+
+    `label`: the name of the replaced node; `floats`: operators that stay in float32. Methods that read the
+    graph raise UnfitError for what no integer operator takes.
+    """
 
     def __init__(self, graph: GraphProto) -> None:
         self.initializers: list[TensorProto] = []
@@ -114,7 +116,7 @@ class QdqDraft:
         return stored_type(node, self._constants, self._known) == TensorProto.INT16
 
     def scale(self, node: NodeProto) -> float:
-        """The scale of such a node."""
+        """The scale of a node that converts int16."""
         scale = single_scale(node, self._constants)
         if scale is None:
             raise UnfitError
@@ -132,11 +134,11 @@ class QdqDraft:
         return self._producers.get(name)
 
     def integers(self, name: str) -> StoredInt16:
-        """The stored int16 values of a real value; those of a constant are a constant."""
+        """The stored int16 values of the real value or constant `name`."""
         return self._stored(name, (TensorProto.INT16,))
 
-    def in_any_type(self, name: str) -> StoredInt16:
-        """The stored values of a real value that are int16, or int8 and computed."""
+    def int16_or_int8(self, name: str) -> StoredInt16:
+        """The stored int16 or int8 values of a real value that is not constant."""
         source = self._stored(name, (TensorProto.INT16, TensorProto.INT8))
         if self.is_constant(source.name):
             raise UnfitError
@@ -152,7 +154,7 @@ class QdqDraft:
         return StoredInt16(node.input[0], *found)
 
     def narrowed(self, node: NodeProto) -> bool:
-        """Rescale int16 values to int8, if that is all that a node does."""
+        """Return whether a node only converts int16 values to int8, and rescale them if it does."""
         producer = self._producers.get(node.input[0])
         if not converts(node) or producer is None or not self.is_int16(producer):
             return False
@@ -175,7 +177,7 @@ class QdqDraft:
         return array_of(self._constants[name])
 
     def weights(self, name: str) -> StoredWeights:
-        """int8 weights with zero point 0, also those that the file has in int4."""
+        """int8 or int4 weights with zero point 0, as int8."""
         node = self._producers.get(name)
         if node is None or node.op_type != "DequantizeLinear" or not converts(node):
             raise UnfitError
@@ -187,7 +189,7 @@ class QdqDraft:
         return StoredWeights(stored.astype(np.int8), scales.reshape(-1), axis)
 
     def bias(self, name: str, units: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Stored values in these units, one for each channel."""
+        """The bias in multiples of `units`, one unit for each channel."""
         if not name:
             return np.zeros(len(units), np.int64)
         node = self._producers.get(name)
@@ -221,7 +223,7 @@ class QdqDraft:
     def node(
         self, op: str, inputs: list[str], output: str, shape: tuple[int, ...] | None = None, **facts: Any
     ) -> str:
-        """Add a node of one int16 output; of the domain of such operators if it is named after int16."""
+        """Add a node with one int16 output. Operators named ...Int16 belong to the domain DOMAIN."""
         domain = DOMAIN if op.endswith("Int16") else ""
         self.nodes.append(
             helper.make_node(op, inputs, [output], name=self.label, domain=domain or None, **facts)
@@ -232,7 +234,7 @@ class QdqDraft:
         return output
 
     def rescaled(self, source: StoredInt16, result: Int16Result) -> None:
-        """Another scale and bounds."""
+        """Add a node that gives stored values another scale, zero point and bounds."""
         factor = source.scale / result.scale
         if factor >= 1 << 15:
             raise UnfitError
@@ -244,5 +246,5 @@ class QdqDraft:
 
 
 def bounds_fact(result: Int16Result) -> dict[str, Any]:
-    """The fused activation for lowering."""
+    """The attribute for the bounds of a fused activation."""
     return {"bounds": [result.bounds.low, result.bounds.high]}

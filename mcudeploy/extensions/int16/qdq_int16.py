@@ -1,8 +1,7 @@
-"""QDQ models with int16 activations of zero point 0: operators between a DequantizeLinear and a
-QuantizeLinear become operators on the stored integers.
+"""QDQ models with int16 activations of zero point 0: operators between DequantizeLinear and QuantizeLinear
+become operators on the stored integers.
 
-Weights are int8 or int4 with zero point 0. What has no such operator is computed in float32 between
-conversions.
+Weights are int8 or int4 with zero point 0. Other operators stay in float32, between conversions.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.passes.grids import Gridded, IntegerModel
 
 _ACTIVATIONS = ("Relu", "Clip")
-"""Operators that are bounds of the operator before them."""
+"""Operators that become bounds of the operator before them."""
 
 
 def has_int16(proto: ModelProto) -> bool:
-    """Whether all 16-bit activations of the model are int16 with one scale and zero point 0, and there are
-    any.
-    """
+    """Whether the model has 16-bit activations, and all are int16 with one scale and zero point 0."""
     constants = constants_of(proto.graph)
     known = {value.name: value.type.tensor_type.elem_type for value in proto.graph.input}
     count = 0
@@ -51,20 +48,20 @@ def has_int16(proto: ModelProto) -> bool:
 
 
 def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel | None:
-    """Replace operators of a model, unless it has other 16-bit activations.
+    """The model with integer operators for int16 activations; None if `has_int16` is false.
 
-    `gridded` is the same model in float32, from which shapes follow: inference knows no 16-bit operators of
-    ONNX Runtime.
+    `gridded`: the same model in float32. Shapes are inferred from it, since inference does not know the
+    16-bit operators of ONNX Runtime.
     """
     if not has_int16(proto):
         return None
     result = copy_of(proto)
     del result.graph.value_info[:]
     for value in shape_inference.infer_shapes(_in_known_domain(gridded.proto)).graph.value_info:
-        own = result.graph.value_info.add()
-        own.CopyFrom(value)
+        info = result.graph.value_info.add()
+        info.CopyFrom(value)
         if value.name in gridded.types:
-            own.type.tensor_type.elem_type = TensorProto.INT16
+            info.type.tensor_type.elem_type = TensorProto.INT16
     draft = QdqDraft(result.graph)
     nodes: list[NodeProto] = []
     for node in proto.graph.node:
@@ -86,7 +83,7 @@ def _notes(floats: list[str]) -> tuple[str, ...]:
 
 
 def _in_known_domain(proto: ModelProto) -> ModelProto:
-    """The model with ONNX's operators for weights and int8 values: inference knows no others."""
+    """The model with conversions of ONNX's own domain, which shape inference knows."""
     result = copy_of(proto)
     for node in result.graph.node:
         if node.op_type in ("DequantizeLinear", "QuantizeLinear"):
@@ -95,7 +92,7 @@ def _in_known_domain(proto: ModelProto) -> ModelProto:
 
 
 def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
-    """The nodes in place of a node."""
+    """The nodes that replace a node."""
     draft.nodes, draft.label = [], node.name
     if not draft.is_int16(node):
         return draft.nodes if draft.narrowed(node) else [node]
@@ -123,7 +120,7 @@ def _replaced(draft: QdqDraft, node: NodeProto) -> list[NodeProto]:
 
 
 def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
-    """The operator, with its activation, whose result a QuantizeLinear reads."""
+    """Add the integer operator for the operator, and its activation, before the QuantizeLinear `node`."""
     producer, bounds = draft.producer(node.input[0]), UNBOUNDED
     if producer is None:
         raise UnfitError
@@ -133,12 +130,12 @@ def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
         if inner is None:
             raise UnfitError
         if inner.op_type == "DequantizeLinear":
-            draft.rescaled(draft.in_any_type(producer.input[0]), Int16Result(node.output[0], scale, bounds))
+            draft.rescaled(draft.int16_or_int8(producer.input[0]), Int16Result(node.output[0], scale, bounds))
             return
         producer = inner
     result = Int16Result(node.output[0], scale, bounds)
     if producer.op_type == "DequantizeLinear":
-        draft.rescaled(draft.in_any_type(node.input[0]), result)
+        draft.rescaled(draft.int16_or_int8(node.input[0]), result)
         return
     replace = INT16_OPERATORS.get(producer.op_type)
     if replace is None or producer.domain not in ONNX_DOMAINS or len(producer.output) != 1:
@@ -148,6 +145,7 @@ def _operator(draft: QdqDraft, node: NodeProto, scale: float) -> None:
 
 
 def _clipped(draft: QdqDraft, node: NodeProto, scale: float) -> Bounds:
+    """The bounds of a Relu or Clip as stored integers."""
     low, high = 0.0, inf
     if node.op_type == "Clip":
         if node.attribute:  # of old operator sets

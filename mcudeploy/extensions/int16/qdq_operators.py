@@ -1,4 +1,4 @@
-"""Operators of QDQ graphs as operators on int16 values."""
+"""Replacements of operators of QDQ graphs by operators on int16 values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ _SUM_BITS = 15
 def _finished(
     draft: QdqDraft, source: StoredInt16, weights: StoredWeights, bias: str, result: Int16Result
 ) -> tuple[list[str], dict[str, Any]]:
-    """The constants after the weights of a convolution or product, whose output channels come first."""
+    """The constant inputs of a convolution or product, and its attributes for the last step.
+
+    The output channels of `weights` come first.
+    """
     channels = len(weights.stored)
     if weights.scales.size not in (1, channels):
         raise UnfitError
@@ -44,7 +47,7 @@ def _finished(
 
 
 def _conv(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
-    """Images in ONNX's layout, through transpositions; a line is an image of one row."""
+    """A convolution of an image, or of a line as an image of one row, transposed to channels last."""
     source, weights = draft.integers(node.input[0]), draft.weights(node.input[1])
     shape, rank = draft.shape(source.name), weights.stored.ndim
     auto = attribute_of(node, "auto_pad", b"NOTSET")
@@ -62,17 +65,19 @@ def _conv(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
         "pads": [0, pads[0], 0, pads[1]] if rank == 3 else pads,
     }
     stored = weights.stored[:, :, None] if rank == 3 else weights.stored
-    own = StoredWeights(np.ascontiguousarray(stored.transpose(0, 2, 3, 1)), weights.scales, 0)
-    constants, facts = _finished(draft, source, own, node.input[2] if len(node.input) > 2 else "", result)
+    weights = StoredWeights(np.ascontiguousarray(stored.transpose(0, 2, 3, 1)), weights.scales, 0)
+    bias = node.input[2] if len(node.input) > 2 else ""
+    constants, facts = _finished(draft, source, weights, bias, result)
     image = _channels_last(draft, source.name, rank)
-    after = draft.shape(node.output[0])
+    shape = draft.shape(node.output[0])
     facts |= {**window, "group": attribute_of(node, "group", 1)}
-    rows = after[2:] if rank == 4 else (1, *after[2:])
-    output = draft.node("ConvInt16", [image, *constants], draft.name(), (1, *rows, after[1]), **facts)
-    _channels_second(draft, output, result.name, after)
+    size = shape[2:] if rank == 4 else (1, *shape[2:])
+    output = draft.node("ConvInt16", [image, *constants], draft.name(), (1, *size, shape[1]), **facts)
+    _channels_second(draft, output, result.name, shape)
 
 
 def _channels_last(draft: QdqDraft, name: str, rank: int) -> str:
+    """Add the transposition of an image or a line, the latter as an image of one row, to channels last."""
     shape = draft.shape(name)
     if rank == 4:
         moved = (shape[0], *shape[2:], shape[1])
@@ -83,6 +88,7 @@ def _channels_last(draft: QdqDraft, name: str, rank: int) -> str:
 
 
 def _channels_second(draft: QdqDraft, name: str, output: str, shape: tuple[int, ...]) -> None:
+    """Add the transposition of an image to `output`, an image or a line of this shape in ONNX's layout."""
     if len(shape) == 3:
         sizes = draft.constant(np.array([1, shape[2], shape[1]], np.int64))
         name = draft.node("Reshape", [name, sizes], draft.name(), (1, shape[2], shape[1]))
@@ -90,23 +96,20 @@ def _channels_second(draft: QdqDraft, name: str, output: str, shape: tuple[int, 
 
 
 def _gemm(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
-    """Constant weights; neither factors nor a transposed input."""
+    """A Gemm by constant weights, without factors, and without a transposed input."""
     source, weights = draft.integers(node.input[0]), draft.weights(node.input[1])
     alpha, beta = (attribute_of(node, name, 1.0) for name in ("alpha", "beta"))
-    if not alpha == 1 == beta or attribute_of(node, "transA", 0) or weights.stored.ndim != 2:
+    if not alpha == 1 == beta or attribute_of(node, "transA", 0):
         raise UnfitError
     bias = node.input[2] if len(node.input) > 2 else ""
-    _dense(draft, source, (weights, attribute_of(node, "transB", 0) != 0), bias, result)
+    _dense(draft, source, _channels_first(weights, 0 if attribute_of(node, "transB", 0) else 1), bias, result)
 
 
 def _matmul(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
-    """Translate a product by constant weights, or of two activations."""
+    """A product by constant weights, or of two activations."""
     source, other = draft.integers(node.input[0]), draft.producer(node.input[1])
     if other is not None and draft.is_constant(other.input[0]):
-        weights = draft.weights(node.input[1])
-        if weights.stored.ndim != 2:
-            raise UnfitError
-        _dense(draft, source, (weights, False), "", result)
+        _dense(draft, source, _channels_first(draft.weights(node.input[1]), 1), "", result)
         return
     second = draft.integers(node.input[1])
     if min(len(draft.shape(it.name)) for it in (source, second)) < 2 or result.bounds != UNBOUNDED:
@@ -117,18 +120,20 @@ def _matmul(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     draft.node("MatMulInt16", [source.name, second.name], result.name, **facts)
 
 
+def _channels_first(weights: StoredWeights, axis: int) -> StoredWeights:
+    """A matrix with its output channels, which are on `axis`, first."""
+    if weights.stored.ndim != 2 or (weights.scales.size > 1 and weights.axis != axis):
+        raise UnfitError
+    return StoredWeights(np.ascontiguousarray(np.moveaxis(weights.stored, axis, 0)), weights.scales, 0)
+
+
 def _dense(
-    draft: QdqDraft, source: StoredInt16, weights: tuple[StoredWeights, bool], bias: str, result: Int16Result
+    draft: QdqDraft, source: StoredInt16, weights: StoredWeights, bias: str, result: Int16Result
 ) -> None:
-    """Rows by weights, whose output channels come first or last."""
-    matrix, first = weights
-    axis = 0 if first else 1
-    if matrix.scales.size > 1 and matrix.axis != axis:
+    """Products of the rows of `source` by a matrix with the output channels first."""
+    if draft.shape(source.name)[-1] != weights.stored.shape[1]:
         raise UnfitError
-    own = StoredWeights(np.ascontiguousarray(matrix.stored if first else matrix.stored.T), matrix.scales, 0)
-    if draft.shape(source.name)[-1] != own.stored.shape[1]:
-        raise UnfitError
-    constants, facts = _finished(draft, source, own, bias, result)
+    constants, facts = _finished(draft, source, weights, bias, result)
     draft.node("DenseInt16", [source.name, *constants], result.name, **facts)
 
 
@@ -158,10 +163,10 @@ def _global_mean(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
 
 
 def _average_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
-    """A window that is the whole image: others would be rounded before they are scaled."""
+    """The mean over the whole image. PoolInt16 would round the mean of a smaller window before scaling it."""
     source = draft.integers(node.input[0])
-    whole = list(draft.shape(source.name)[2:])
-    if attribute_of(node, "kernel_shape", []) != whole or any(attribute_of(node, "pads", [0])):
+    size = list(draft.shape(source.name)[2:])
+    if attribute_of(node, "kernel_shape", []) != size or any(attribute_of(node, "pads", [0])):
         raise UnfitError
     _global_mean(draft, node, result)
 
@@ -187,12 +192,11 @@ def _mean(draft: QdqDraft, source: StoredInt16, axes: list[int], result: Int16Re
 
 
 def _move(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
-    """Move integers. If the result has another scale, or clips, they are rescaled before."""
+    """Move integers. If the result has another scale, or bounds, they are rescaled before the move."""
     sources = [draft.integers(name) for name in node.input[: MOVED.get(node.op_type, len(node.input))]]
-    same = result.bounds == UNBOUNDED
     names = []
     for source in sources:
-        if same and source.scale == result.scale:
+        if result.bounds == UNBOUNDED and source.scale == result.scale:
             names.append(source.name)
             continue
         name = draft.name()
@@ -206,9 +210,9 @@ def _move(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
 
 
 def _max_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
-    """Windows without dilation, whose result has the scale of the input."""
+    """A MaxPool without dilation. If the result has another scale, or bounds, a rescaling follows."""
     source = draft.integers(node.input[0])
-    shape, after = draft.shape(source.name), draft.shape(node.output[0])
+    shape, pooled_shape = draft.shape(source.name), draft.shape(node.output[0])
     auto = attribute_of(node, "auto_pad", b"NOTSET")
     plain = auto in (b"NOTSET", b"VALID") and not attribute_of(node, "ceil_mode", 0)
     if len(shape) != 4 or shape[0] != 1 or not plain or set(attribute_of(node, "dilations", [1, 1])) != {1}:
@@ -216,18 +220,18 @@ def _max_pool(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     window: dict[str, Any] = {name: attribute_of(node, name, [1, 1]) for name in ("kernel_shape", "strides")}
     window["pads"] = attribute_of(node, "pads", [0] * 4)
     image = _channels_last(draft, source.name, 4)
-    pooled = (1, *after[2:], after[1])
-    name = draft.node("PoolInt16", [image], draft.name(), pooled, **window, average=0)
+    image_shape = (1, *pooled_shape[2:], pooled_shape[1])
+    name = draft.node("PoolInt16", [image], draft.name(), image_shape, **window, average=0)
     if source.scale != result.scale or result.bounds != UNBOUNDED:
-        changed = draft.name()
-        draft.values.append(helper.make_tensor_value_info(changed, TensorProto.INT16, pooled))
-        draft.rescaled(StoredInt16(name, source.scale), Int16Result(changed, result.scale, result.bounds))
-        name = changed
-    _channels_second(draft, name, result.name, after)
+        rescaled = draft.name()
+        draft.values.append(helper.make_tensor_value_info(rescaled, TensorProto.INT16, image_shape))
+        draft.rescaled(StoredInt16(name, source.scale), Int16Result(rescaled, result.scale, result.bounds))
+        name = rescaled
+    _channels_second(draft, name, result.name, pooled_shape)
 
 
 MOVED = {"Flatten": 1, "Gather": 1, "Reshape": 1, "Slice": 1, "Squeeze": 1, "Transpose": 1, "Unsqueeze": 1}
-"""Numbers of inputs that are moved; all of other operators."""
+"""The number of leading inputs that an operator moves. Concat moves all inputs."""
 
 INT16_OPERATORS: dict[str, Callable[[QdqDraft, NodeProto, Int16Result], None]] = {
     **dict.fromkeys(("Add", "Sub", "Mul"), _binary),

@@ -18,10 +18,10 @@ ONE = 2**10
 
 
 @dataclass(frozen=True, slots=True)
-class ResizedInt16:
-    """Sources of the output positions of one axis.
+class ResizeSamplesInt16:
+    """The samples of one axis.
 
-    Position i is ((ONE - weight[i]) * input[first[i]] + weight[i] * input[second[i]]) / ONE. A weight may be
+    Output i is ((ONE - weight[i]) * input[first[i]] + weight[i] * input[second[i]]) / ONE. A weight may be
     negative, at the start of an axis.
     """
 
@@ -30,7 +30,7 @@ class ResizedInt16:
     weight: tuple[int, ...]
 
     @classmethod
-    def of(cls, size: int, new_size: int, *, linear: bool, aligned: bool, halves: bool) -> ResizedInt16:
+    def of(cls, size: int, new_size: int, *, linear: bool, aligned: bool, halves: bool) -> ResizeSamplesInt16:
         """The samples of an axis of `size` values resized to `new_size`."""
         if not linear:
             ratio = np.float32(size) / np.float32(new_size)
@@ -54,7 +54,7 @@ class ResizedInt16:
         return cls(tuple(lower.tolist()), tuple(upper.tolist()), tuple((scaled - ONE * lower).tolist()))
 
     def index(self, axis: str) -> TableIndex:
-        """The loop nest's index of an input whose output runs through `axis`."""
+        """The index of the input in a loop nest whose `axis` counts the outputs."""
         low = tuple(map(min, self.first, self.second))
         high = tuple(max(pair) + 1 for pair in zip(self.first, self.second, strict=True))
         return TableIndex(axis, low, high)
@@ -62,13 +62,13 @@ class ResizedInt16:
 
 @dataclass(frozen=True, slots=True)
 class ResizeInt16(PlainOperator):
-    """Rows and columns of int16 values resampled; channels stay. Halves round away from zero."""
+    """An int16 image of another size, by samples of rows and columns. Ties round away from zero."""
 
     kind: ClassVar[str] = "ResizeInt16"
     accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
 
-    rows: ResizedInt16
-    cols: ResizedInt16
+    rows: ResizeSamplesInt16
+    cols: ResizeSamplesInt16
     linear: bool
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -108,5 +108,5 @@ class ResizeInt16(PlainOperator):
         return KernelCall("resize_linear_s16", params)
 
 
-def _pairs(samples: ResizedInt16) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
+def _pairs(samples: ResizeSamplesInt16) -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
     return np.array([samples.first, samples.second], np.uint16).T.ravel()
