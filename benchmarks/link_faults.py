@@ -28,7 +28,7 @@ from mcudeploy.common.progress import SILENT  # noqa: E402
 from mcudeploy.device.target import Target  # noqa: E402
 from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard  # noqa: E402
 from mcudeploy.extensions.several_boards.frames import Chain  # noqa: E402
-from mcudeploy.extensions.several_boards.link import line_of  # noqa: E402
+from mcudeploy.extensions.several_boards.link import parse_link  # noqa: E402
 from mcudeploy.extensions.several_boards.run import ChainRequest, plan_chain  # noqa: E402
 from mcudeploy.planner.model.model import load_model  # noqa: E402
 from mcudeploy.planner.plan_options import Options  # noqa: E402
@@ -36,7 +36,7 @@ from mcudeploy.planner.plan_options import Options  # noqa: E402
 _FRAMES = 20
 _MEAN_BYTES = 2000
 _NO_FAULTS = 10**12
-_LINE = line_of("uart:2M")
+_LINE = parse_link("uart:2M")
 
 
 def main() -> int:

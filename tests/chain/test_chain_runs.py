@@ -24,13 +24,13 @@ from mcudeploy.device.transport import ProcessTransport
 from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built
 from mcudeploy.extensions.several_boards.chain_report import report
 from mcudeploy.extensions.several_boards.frames import Chain, RunningBoard
-from mcudeploy.extensions.several_boards.link import line_of
+from mcudeploy.extensions.several_boards.link import parse_link
 from mcudeploy.extensions.several_boards.run import ChainRequest, plan_chain, resend_us, run_chain
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
-LINE = line_of("uart:2M")
+LINE = parse_link("uart:2M")
 QUICK = Options(time_limit=1.5, split=False)
 CLEAN = 10**12
 

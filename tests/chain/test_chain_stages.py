@@ -17,9 +17,9 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.common.errors import DeployError, FitError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
-from mcudeploy.extensions.several_boards.board_cuts import row_costs, row_of
+from mcudeploy.extensions.several_boards.board_cuts import board_partition, costs_on_board
 from mcudeploy.extensions.several_boards.chain_firmware import built, planned
-from mcudeploy.extensions.several_boards.link import UartLink, line_of
+from mcudeploy.extensions.several_boards.link import UartLink, parse_link
 from mcudeploy.extensions.several_boards.run import ChainRequest, run_chain
 from mcudeploy.extensions.several_boards.stages import operators_without_views, stages_of
 from mcudeploy.ir.isa import Isa
@@ -28,7 +28,7 @@ from mcudeploy.planner.plan_options import Options
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "vww" / "model.onnx"
 HOST = Target(load_board("host"))
-LINE = line_of("uart:2M")
+LINE = parse_link("uart:2M")
 QUICK = Options(time_limit=0.5)
 
 
@@ -102,7 +102,7 @@ class _Costs:
     """Expected seconds of stretches, from estimates, payloads, and what lines take of the cores."""
 
     def __init__(self, model: Model, boards: list[Board], line: UartLink) -> None:
-        self.parts = [row_costs(model, board, 5.0) for board in boards]
+        self.parts = [costs_on_board(model, board, 5.0) for board in boards]
         self.boards, self.line, self.model = boards, line, model
         self.count = len(self.parts[0].graph.names)
 
@@ -127,12 +127,12 @@ class _Costs:
 
 @pytest.mark.parametrize("link", ["uart:115200", "uart:2M", "uart:10M"])
 def test_the_longest_stage_or_transfer_is_as_short_as_can_be(link: str) -> None:
-    model, line = load_model(EXAMPLE), line_of(link)
+    model, line = load_model(EXAMPLE), parse_link(link)
     boards = [load_board(name) for name in ("stm32f405", "mps2-an505", "stm32f405")]
-    row, costs = row_of(model, boards, line, 5.0), _Costs(model, boards, line)
-    assert sorted(it for part in row.operators for it in part) == list(range(costs.count))
-    assert row.frame_seconds == pytest.approx(costs.longest(row.operators))
-    assert row.frame_seconds == pytest.approx(costs.least())
+    partition, costs = board_partition(model, boards, line, 5.0), _Costs(model, boards, line)
+    assert sorted(it for part in partition.operators for it in part) == list(range(costs.count))
+    assert partition.frame_seconds == pytest.approx(costs.longest(partition.operators))
+    assert partition.frame_seconds == pytest.approx(costs.least())
 
 
 def test_regions_of_groups_by_depth_run_where_branches_are_written_in_turn(tmp_path: Path) -> None:
@@ -140,11 +140,11 @@ def test_regions_of_groups_by_depth_run_where_branches_are_written_in_turn(tmp_p
     path = _write(_two_branches(), tmp_path)
     model = load_model(path)
     boards = [HOST.board] * 2
-    row = row_of(model, boards, line_of("uart:10M"), 5.0)
+    partition = board_partition(model, boards, parse_link("uart:10M"), 5.0)
     count = len(operators_without_views(model.graph))
-    first = set(row.operators[0])
+    first = set(partition.operators[0])
     assert first != set(range(len(first))) and len(first) < count
-    asked = ChainRequest((HOST, HOST), line_of("uart:10M"), 2)
+    asked = ChainRequest((HOST, HOST), parse_link("uart:10M"), 2)
     found = run_chain(path, asked, QUICK, inputs=[], expected=[], progress=SILENT)
     assert not found.verdict.reasons, found.verdict.reasons
 
@@ -154,17 +154,17 @@ def test_weights_that_fit_no_stretches_are_an_error() -> None:
     small = load_board("stm32f405")
     small = small.model_copy(update={"flash": small.flash.model_copy(update={"bytes": 46 * 1024})})
     with pytest.raises(FitError, match="do not fit the flash of these boards"):
-        row_of(model, [small, small], LINE, 5.0)
+        board_partition(model, [small, small], LINE, 5.0)
     boards = [small, load_board("stm32f405")]
-    row, costs = row_of(model, boards, LINE, 5.0), _Costs(model, boards, LINE)
-    assert 0 < sum(costs.parts[0].needs.weights[it] for it in row.operators[0]) <= 14 * 1024
+    partition, costs = board_partition(model, boards, LINE, 5.0), _Costs(model, boards, LINE)
+    assert 0 < sum(costs.parts[0].needs.weights[it] for it in partition.operators[0]) <= 14 * 1024
 
 
 def test_fewer_operators_than_boards_are_an_error() -> None:
     model = load_model(EXAMPLE)
     count = len(operators_without_views(model.graph))
     with pytest.raises(FitError, match=f"{count} operators cannot be cut for {count + 1} boards"):
-        row_of(model, [HOST.board] * (count + 1), LINE, 5.0)
+        board_partition(model, [HOST.board] * (count + 1), LINE, 5.0)
 
 
 def test_payloads_larger_than_memory_are_an_error() -> None:
@@ -202,11 +202,11 @@ def test_payloads_take_room_from_the_arena() -> None:
 )
 def test_links_that_cannot_be_are_usage_errors(text: str, message: str) -> None:
     with pytest.raises(UsageError, match=message):
-        line_of(text)
+        parse_link(text)
 
 
 def test_links_are_read() -> None:
-    assert [line_of(text).baud for text in ("uart:921600", "uart:2M", "uart:1.5M", "uart:115.2k")] == [
+    assert [parse_link(text).baud for text in ("uart:921600", "uart:2M", "uart:1.5M", "uart:115.2k")] == [
         921_600, 2_000_000, 1_500_000, 115_200,
     ]  # fmt: skip
 

@@ -20,7 +20,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, ModelError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
-from mcudeploy.extensions.several_boards.link import line_of
+from mcudeploy.extensions.several_boards.link import parse_link
 from mcudeploy.extensions.several_boards.run import ChainRequest, plan_chain
 from mcudeploy.frontend.load import load
 from mcudeploy.planner.model.model import read_model
@@ -210,7 +210,7 @@ def test_a_state_that_is_computed_is_refused(tmp_path: Path) -> None:
 
 def test_what_keeps_states_runs_on_one_board_alone(tmp_path: Path) -> None:
     path = saved(network("GRU"), tmp_path)
-    request = ChainRequest((HOST, HOST), line_of("uart:2M"), 2)
+    request = ChainRequest((HOST, HOST), parse_link("uart:2M"), 2)
     with pytest.raises(UsageError, match="keeps nothing between runs"):
         plan_chain(read_model(path, STATEFUL), request, STATEFUL, SILENT)
 

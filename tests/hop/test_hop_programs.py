@@ -18,7 +18,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.errors import ConfigError, FitError, UsageError
 from mcudeploy.common.progress import SILENT
 from mcudeploy.device.target import Target
-from mcudeploy.extensions.several_boards.link import line_of
+from mcudeploy.extensions.several_boards.link import parse_link
 from mcudeploy.extensions.several_boards.run import ChainRequest, run_chain
 from mcudeploy.planner.model.model import load_model
 from mcudeploy.planner.plan_options import Options
@@ -198,6 +198,6 @@ def test_limits_choose_the_rows_that_are_kept(net: Path) -> None:
 def test_what_cannot_be_combined(net: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--stream-input cannot be combined with --hop"):
         api.plan_model(net, HOST.board, replace(HOP, stream_input=True))
-    chain = ChainRequest((HOST, HOST), line_of("uart:2M"), 1)
+    chain = ChainRequest((HOST, HOST), parse_link("uart:2M"), 1)
     with pytest.raises(UsageError, match="leave it out with --chain"):
         run_chain(net, chain, HOP, inputs=[], expected=[], progress=SILENT)

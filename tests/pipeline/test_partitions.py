@@ -13,7 +13,13 @@ from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink
 from mcudeploy.extensions.several_boards.pipeline.exact_regions import exact
 from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, OperatorBytes, Units, line_of
 from mcudeploy.extensions.several_boards.pipeline.groups import groups_of, merged_chains, single_groups
-from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective, Region, first, greedy, worth
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import (
+    Objective,
+    Region,
+    first_admissible,
+    greedy,
+    worth,
+)
 from tests.pipeline.workgraphs import (
     CHAIN,
     CHAIN_LINK,
@@ -74,7 +80,7 @@ def test_best_is_never_worse_than_first_and_greedy(seed: int, objective: Objecti
     line = random_line(seed, 10 + 2 * seed, 2 + seed % 15, single=seed % 3 == 0)
     partition = best(line, objective)
     assert partition is not None
-    for other in (first(line, objective)[0], greedy(line)):
+    for other in (first_admissible(line, objective)[0], greedy(line)):
         assert other[0].first == 0 and other[-1].end == len(line.groups)
         assert all(one.end == two.first for one, two in pairwise(other))
         assert sum(it.units for it in other) <= line.units.count

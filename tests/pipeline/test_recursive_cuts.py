@@ -8,7 +8,12 @@ import pytest
 
 from mcudeploy.extensions.several_boards.pipeline.cost import UnitLink, group_ticks, shares, systolic_ticks
 from mcudeploy.extensions.several_boards.pipeline.group_line import Units
-from mcudeploy.extensions.several_boards.pipeline.unit_regions import Decision, Region, first, worth
+from mcudeploy.extensions.several_boards.pipeline.unit_regions import (
+    Decision,
+    Region,
+    first_admissible,
+    worth,
+)
 from tests.pipeline.workgraphs import (
     CHAIN,
     CHAIN_LINK,
@@ -35,14 +40,14 @@ def test_what_a_line_costs() -> None:
 
 def test_latency_stays_together_where_cuts_cost_more() -> None:
     line = merged_line(FORK, FORK_WORK, FORK_LINK, Units(4))
-    regions, decisions = first(line, "latency")
+    regions, decisions = first_admissible(line, "latency")
     assert regions == (Region(0, 5, 4),)
     assert decisions == (Decision(Region(0, 5, 4), 2, 2, 22.5, 12, 12.5, 10, taken=False),)
 
 
 def test_throughput_parts_at_the_first_admissible_edge() -> None:
     line = merged_line(FORK, FORK_WORK, FORK_LINK, Units(4))
-    regions, decisions = first(line, "throughput")
+    regions, decisions = first_admissible(line, "throughput")
     assert regions == (Region(0, 2, 2), Region(2, 5, 2))
     assert decisions == (Decision(Region(0, 5, 4), 2, 2, 22.5, 12, 12.5, 10, taken=True),)
     assert worth(line, regions, "throughput") == 12.5
@@ -51,7 +56,7 @@ def test_throughput_parts_at_the_first_admissible_edge() -> None:
 
 def test_latency_parts_at_the_waist() -> None:
     line = merged_line(WAIST, WAIST_WORK, WAIST_LINK, Units(2))
-    regions, decisions = first(line, "latency")
+    regions, decisions = first_admissible(line, "latency")
     assert decisions == (Decision(Region(0, 5, 2), 3, 1, 48, 16, 16, 3, taken=True),)
     assert regions == (Region(0, 3, 1), Region(3, 5, 1))
     assert worth(line, regions, "latency") == 35
@@ -59,7 +64,7 @@ def test_latency_parts_at_the_waist() -> None:
 
 def test_a_chain_is_never_parted() -> None:
     line = merged_line(CHAIN, CHAIN_WORK, CHAIN_LINK, Units(2))
-    assert first(line, "throughput") == ((Region(0, 3, 2),), ())
+    assert first_admissible(line, "throughput") == ((Region(0, 3, 2),), ())
     assert line.stages[0, 3, 2] == 23
 
 
@@ -67,9 +72,9 @@ def test_a_region_that_does_not_fit_is_parted_whatever_it_costs() -> None:
     line = merged_line(FORK, FORK_WORK, FORK_LINK, Units(4, ram_bytes=29))
     assert line.loads == (8, 18, 28, 12, 3)
     assert line.ram_bytes(0, 5) == 28 + 0 + 1
-    assert not first(line, "latency")[1][0].taken
+    assert not first_admissible(line, "latency")[1][0].taken
     line = merged_line(FORK, FORK_WORK, FORK_LINK, Units(4, ram_bytes=28))
-    (decision,) = first(line, "latency")[1]
+    (decision,) = first_admissible(line, "latency")[1]
     assert (decision.whole, decision.left, decision.right, decision.taken) == (inf, inf, inf, True)
 
 

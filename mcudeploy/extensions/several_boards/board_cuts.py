@@ -1,4 +1,4 @@
-"""Boards in a row as the units of a pipeline: a region of the model for each, the best for throughput."""
+"""The boards of a chain as units of a pipeline: each gets a region of the model, for the best throughput."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import FitError
 from mcudeploy.extensions.several_boards.link import LINK_RAM_BYTES, UartLink
-from mcudeploy.extensions.several_boards.pipeline.best import best_row
+from mcudeploy.extensions.several_boards.pipeline.best import best_for_units
 from mcudeploy.extensions.several_boards.pipeline.cost import OperatorTicks, UnitLink
 from mcudeploy.extensions.several_boards.pipeline.division import UnitCosts, unit_costs
 from mcudeploy.extensions.several_boards.pipeline.group_line import GroupLine, Units, line_of
@@ -21,8 +21,8 @@ from mcudeploy.planner.model.model import Model
 
 
 @dataclass(frozen=True, slots=True)
-class BoardRow:
-    """The operators of each board, by their numbers without views, and expected seconds."""
+class BoardPartition:
+    """The operators of each board, numbered without views; expected seconds of stages and transfers."""
 
     operators: tuple[tuple[int, ...], ...]
     stages: tuple[float, ...]
@@ -39,42 +39,43 @@ class BoardRow:
         return sum(self.stages) + sum(self.transfers)
 
 
-def row_of(model: Model, boards: Sequence[Board], line: UartLink, flash_percent: float) -> BoardRow:
-    """Return the partition with the least longest stage or transfer, of all kinds of groups, that fits.
+def board_partition(
+    model: Model, boards: Sequence[Board], link: UartLink, flash_percent: float
+) -> BoardPartition:
+    """Return the partition that fits and whose longest stage or transfer is shortest, then the least latency.
 
-    Of equal ones it is the one with the least latency. `flash_percent`: the percentage of the program that
-    1 % of the time is worth, as of `Options`. If no unsplit stages fit, RAM is left to the planner, which
-    cuts operators into rows. Raises FitError for fewer operators than boards, or if the weights fit no
-    regions.
+    `flash_percent`: as in `Options`. If no partition of unsplit stages fits, RAM is left to the planner,
+    which cuts operators into rows. Raises FitError for fewer operators than boards, or if the weights fit no
+    partition.
     """
-    costs = [row_costs(model, board, flash_percent) for board in boards]
+    costs = [costs_on_board(model, board, flash_percent) for board in boards]
     graph = costs[0].graph
     if len(graph.names) < len(boards):
         raise FitError(f"{len(graph.names)} operators cannot be cut for {len(boards)} boards")
-    link = UnitLink(line.bytes_per_second)
+    unit_link = UnitLink(link.bytes_per_second)
     rooms = [sum(map(board.room, board.memories)) - LINK_RAM_BYTES for board in boards]
     for limits in (rooms, [inf] * len(boards)):
         units = [Units(1, room, it.constants_room) for room, it in zip(limits, boards, strict=True)]
-        rows = []
+        partitions = []
         for groups in kinds_of_groups(graph):
             lines = [
-                line_of(graph, groups, unit, (_seconds(it, board), link), it.needs)
+                line_of(graph, groups, unit, (_seconds(it, board), unit_link), it.needs)
                 for unit, it, board in zip(units, costs, boards, strict=True)
             ]
-            for one, board in zip(lines, boards, strict=True):
-                _add_line_work(one, board, line)
-            regions = best_row(lines)
+            for group_line, board in zip(lines, boards, strict=True):
+                _add_link_work(group_line, board, link)
+            regions = best_for_units(lines)
             if regions is not None:
-                rows.append(_row(lines, regions))
-        if rows:
-            return min(rows, key=lambda row: (row.frame_seconds, row.latency_seconds))
+                partitions.append(_partition(lines, regions))
+        if partitions:
+            return min(partitions, key=lambda it: (it.frame_seconds, it.latency_seconds))
     raise FitError(
         f"the weights of {model.path.name} do not fit the flash of these boards in their order: add a board, "
         "or one with more flash"
     )
 
 
-def row_costs(model: Model, board: Board, flash_percent: float) -> UnitCosts:
+def costs_on_board(model: Model, board: Board, flash_percent: float) -> UnitCosts:
     """Return the costs of a model's operators on a board, in ticks of its core."""
     model = model.of_graph(model.graph, model.sha256, isa=board.isa)
     return unit_costs(model, board.core, board.constants_room, flash_percent)
@@ -84,16 +85,16 @@ def _seconds(costs: UnitCosts, board: Board) -> OperatorTicks:
     return lambda operator, units: costs.ticks(operator, units) / board.clock_hz
 
 
-def _add_line_work(groups: GroupLine, board: Board, line: UartLink) -> None:
-    """Add the seconds that the lines take from a board's core to every stretch."""
+def _add_link_work(groups: GroupLine, board: Board, link: UartLink) -> None:
+    """Add to every stretch the seconds that its two links take from the board's core."""
     crossing = (0, *groups.crossing[1:-1], 0)
-    received = np.array([line.core_seconds(board, size, 0) for size in crossing])
-    sent = np.array([line.core_seconds(board, 0, size) for size in crossing])
+    received = np.array([link.core_seconds(board, size, 0) for size in crossing])
+    sent = np.array([link.core_seconds(board, 0, size) for size in crossing])
     groups.stages[:] += (received[:, None] + sent[None, :])[:, :, None]
 
 
-def _row(lines: Sequence[GroupLine], regions: Sequence[Region]) -> BoardRow:
-    return BoardRow(
+def _partition(lines: Sequence[GroupLine], regions: Sequence[Region]) -> BoardPartition:
+    return BoardPartition(
         tuple(lines[0].operators(it.first, it.end) for it in regions),
         tuple(float(line.stages[it.first, it.end, 1]) for line, it in zip(lines, regions, strict=True)),
         tuple(float(lines[0].transfers[it.first]) for it in regions[1:]),

@@ -1,4 +1,4 @@
-"""`run --chain`: what `run` does with boards in a row."""
+"""`run --chain`: the command `run` for a chain of boards."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from mcudeploy.verify.preprocessing import Preprocessing
 @files_option
 @page_options
 @output_options
-def run_in_row(
+def run_on_chain(
     *,
     model: Path,
     chain: ChainRequest,
@@ -40,7 +40,7 @@ def run_in_row(
     output: Output,
     **others: Any,
 ) -> None:
-    """Run a model on boards in a row with the values of the options of `run`; `others` exclude a chain."""
+    """Run a model on a chain of boards; `others`: values of options of `run` that a chain does not have."""
     _require_plain(others, options, pages)
     with output.progress() as progress:
         chain_run = run_chain(
@@ -58,7 +58,7 @@ def run_in_row(
 
 
 def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) -> None:
-    """A usage error for an option that a chain of boards does not have."""
+    """Raise UsageError for an option that a chain of boards does not have."""
     refused = {
         "--steps": others["steps"] is not None,
         f"--reference {others['reference']}": others["reference"] != "onnxruntime",
@@ -84,7 +84,7 @@ def _require_plain(others: Mapping[str, Any], options: Options, pages: Pages) ->
 
 
 def _table(console: Console, report: Values) -> None:
-    """Print one row per board, then what limits the rate of frames, and the verdict."""
+    """Print a row for each board, the rate of frames and what limits it, and the verdict."""
     headings = ("board", "operators", "arena>", "payloads>", "RAM>", "flash>", "latency>", "ms>", "sends>")
     table = table_of(*headings)
     for number, board in enumerate(report["boards"], 1):
@@ -116,13 +116,14 @@ def _table(console: Console, report: Values) -> None:
 
 
 def _piped(report: Values) -> str:
+    """The rate of the frames that went through the chain."""
     times = report["piped"]
-    how = {
+    method = {
         "clock": "measured by the clocks of the host and the last board",
         "replay": "counted by the boards, replayed over the lines' rate",
     }[times["method"]]
     ratio = times["throughput_ratio"]
-    return f"a frame every {1000 * times['frame_seconds']:.2f} ms, {ratio:.2f} times, {how}"
+    return f"a frame every {1000 * times['frame_seconds']:.2f} ms, {ratio:.2f} times, {method}"
 
 
 def _verdict(console: Console, report: Values) -> None:

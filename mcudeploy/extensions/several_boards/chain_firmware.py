@@ -1,4 +1,4 @@
-"""The firmware of one board of a chain: the plan of its stage, and the offsets of payloads in its arenas."""
+"""The firmware of each board of a chain: the plan of its stage, and the places of payloads in its arenas."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from mcudeploy.verify.compare import Storage
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Bytes of a payload that are at `offset` of an arena: `chain_piece` in C."""
+    """`count` bytes from `payload` of a payload, which lie at `offset` of an arena: `chain_piece` in C."""
 
     payload: int
     offset: int
@@ -32,7 +32,9 @@ class Piece:
 
 @dataclass(frozen=True, slots=True)
 class PayloadRange:
-    """Bytes of the received payload that are part of the sent one: `chain_passed` in C."""
+    """`count` bytes that a board copies from `start` of the received to `to` of the sent payload:
+    `chain_passed` in C.
+    """
 
     start: int
     to: int
@@ -43,7 +45,7 @@ class PayloadRange:
 class ChainBoard:
     """A board of a chain with its planned stage.
 
-    `target` states how to reach it, `home` is the memory of its payloads.
+    `target`: the board, and how to reach it; `home`: the name of the memory that holds payloads.
     """
 
     number: int
@@ -59,18 +61,18 @@ class ChainBoard:
 
     @property
     def buffer_bytes(self) -> int:
-        """RAM of payloads beside the arena."""
+        """The RAM of payloads beside the arena."""
         return buffer_bytes(self.stage)
 
 
 def buffer_bytes(stage: Stage) -> int:
-    """Return RAM of payloads beside the arena: one received, one sent, and bytes passed on during a run."""
-    buffered_bytes = sum(tensor.size_bytes for tensor in stage.sent.tensors if tensor.name in stage.passed)
-    return stage.received.size_bytes + stage.sent.size_bytes + buffered_bytes
+    """Return the RAM of payloads beside the arena: received, sent, and bytes of the former to pass on."""
+    passed_bytes = sum(tensor.size_bytes for tensor in stage.sent.tensors if tensor.name in stage.passed)
+    return stage.received.size_bytes + stage.sent.size_bytes + passed_bytes
 
 
 def planned(number: int, stage: Stage, target: Target, options: Options, progress: Progress) -> ChainBoard:
-    """Plan a stage for its board, with room for its payloads. FitError names the board."""
+    """Plan a stage for its board, with room for its payloads. Raises FitError that names the board."""
     board, size = target.board, buffer_bytes(stage)
     home = _home(board, size)
     if home is None:
@@ -85,13 +87,18 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
     for name, bytes_taken in reserved.items():
         room = board.room(board.memory(name)) - bytes_taken
         limits[name] = min(room, limits.get(name, room))
-    limited = replace(options, memory_limits=tuple(limits.items()), name=f"stage{number + 1}")
-    own = replace(limited, objective="instructions")  # as the boards of a chain are compared
+    options = replace(
+        options,
+        memory_limits=tuple(limits.items()),
+        name=f"stage{number + 1}",
+        objective="instructions",  # by which the boards of a chain are compared
+    )
     try:
-        plans = find_plans(stage.model, board, own, progress=progress, known=known_times(board))
+        plans = find_plans(stage.model, board, options, progress=progress, known=known_times(board))
     except FitError as error:
         raise FitError(f"board {number + 1}: {error}") from error
-    return ChainBoard(number, stage, target, home.name, Deployment.of(plans, plans.choices[0], board, own))
+    deployment = Deployment.of(plans, plans.choices[0], board, options)
+    return ChainBoard(number, stage, target, home.name, deployment)
 
 
 def _home(board: Board, size: int) -> Memory | None:
@@ -106,23 +113,24 @@ def _home(board: Board, size: int) -> Memory | None:
     return min(fitting, key=lambda it: rooms[it.name], default=None)
 
 
-def built(member: ChainBoard, count: int, line: UartLink, *, sanitize: bool = False) -> Firmware:
-    """Build the firmware of one of `count` boards; `sanitize` on this computer only."""
+def built(member: ChainBoard, count: int, link: UartLink, *, sanitize: bool = False) -> Firmware:
+    """Build the firmware of one of `count` boards. `sanitize`: with sanitizers, on this computer only."""
     deployment = member.deployment
     files = render_firmware(deployment.program, deployment.plan, deployment.source)
-    ends = {"first": member.number == 0, "last": member.number == count - 1}
-    files["chain.c"] = render("chain.c.j2", **_tables(member), **ends)
+    is_end = {"first": member.number == 0, "last": member.number == count - 1}
+    files["chain.c"] = render("chain.c.j2", **_tables(member), **is_end)
     return build_firmware(
         deployment.firmware_board(member.target),
         files,
         deployment.program.sources,
         emulate=member.target.emulated,
         sanitize=sanitize,
-        port_baud=line.baud,
+        port_baud=link.baud,
     )
 
 
 def _tables(member: ChainBoard) -> dict[str, object]:
+    """The values that the template chain.c.j2 prints."""
     stage, plan, storage = member.stage, member.deployment.plan, member.deployment.storage
     inputs, outputs = (
         [(io.tensor, storage.blocks(io.tensor)) for io in ios]

@@ -1,4 +1,4 @@
-"""--chain, --link and --frames of `run`: boards in a row."""
+"""The options --chain, --link and --frames of `run`: a chain of boards."""
 
 from __future__ import annotations
 
@@ -54,14 +54,14 @@ def chain_options(command: Command) -> Command:
         if not _is_chain(names, rest["board"]):
             command(*args, **rest)
             return
-        from mcudeploy.extensions.several_boards.chain_command import run_in_row
-        from mcudeploy.extensions.several_boards.link import line_of
+        from mcudeploy.extensions.several_boards.chain_command import run_on_chain
+        from mcudeploy.extensions.several_boards.link import parse_link
         from mcudeploy.extensions.several_boards.run import ChainRequest
 
         ports, flasher, emulate = (rest.pop(name) for name in ("port", "flasher", "emulate"))
         del rest["board"], rest["probe"]
         targets = _chained(str(names), ports, flasher, emulate)
-        run_in_row(*args, chain=ChainRequest(targets, line_of(link), frames), **rest)
+        run_on_chain(*args, chain=ChainRequest(targets, parse_link(link), frames), **rest)
 
     return packed
 
@@ -77,9 +77,9 @@ def _renamed(boards: str | None, chained: str | None) -> str | None:
 
 
 def _is_chain(names: str | None, board: Board | None) -> bool:
-    """Whether several boards are asked for; the command line goes before `mcudeploy.toml`.
+    """Whether the user names several boards; the command line takes precedence over `mcudeploy.toml`.
 
-    Fails with a usage error without a board, or if options of one board and of several are mixed.
+    Raises UsageError without a board, and if options of one board and of several are mixed.
     """
     typed = {name for name in ("board", "boards", "chained", "link", "frames") if is_typed(name)}
     if names is None and board is None:

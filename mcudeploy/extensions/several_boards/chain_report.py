@@ -11,24 +11,25 @@ from mcudeploy.extensions.several_boards.run import BoardRun, ChainRun
 def report(chain_run: ChainRun) -> dict[str, Any]:
     """Return the JSON object of `run --chain`.
 
-    Seconds beside `piped` are modelled: latencies alone, work of the lines, and payloads over rates.
+    All seconds but those of `piped` are modelled: from the latency of each board alone, the work for its
+    links, and the payloads over the link's rate.
     """
-    boards = [_board(each, chain_run) for each in chain_run.boards]
-    alone = sum(float(board["seconds"]) for board in boards)
+    boards = [_board(board_run, chain_run) for board_run in chain_run.boards]
+    in_sequence = sum(float(board["seconds"]) for board in boards)
     stages = [board["seconds"] + board["link_seconds"] for board in boards]
-    transfers = [board["sent_bytes"] / chain_run.request.line.bytes_per_second for board in boards[:-1]]
+    transfers = [board["sent_bytes"] / chain_run.request.link.bytes_per_second for board in boards[:-1]]
     longest = max([*stages, *transfers])
-    kind, among = ("board", stages) if longest in stages else ("link", transfers)
+    kind, seconds = ("board", stages) if longest in stages else ("link", transfers)
     return {
         "model": chain_run.boards[0].member.deployment.model.path.name,
-        "link": chain_run.request.line.text,
+        "link": chain_run.request.link.text,
         "boards": boards,
         "transfer_seconds": transfers,
         "frame_seconds": longest,
         "latency_seconds": sum(stages) + sum(transfers),
-        "throughput_ratio": alone / longest,
-        "bottleneck": f"{kind} {among.index(longest) + 1}",
-        "piped": asdict(chain_run.times) | {"throughput_ratio": alone / chain_run.times.frame_seconds},
+        "throughput_ratio": in_sequence / longest,
+        "bottleneck": f"{kind} {seconds.index(longest) + 1}",
+        "piped": asdict(chain_run.times) | {"throughput_ratio": in_sequence / chain_run.times.frame_seconds},
         "frames": chain_run.request.frames,
         "verified": not chain_run.verdict.reasons,
         "reasons": list(chain_run.verdict.reasons),
@@ -36,10 +37,9 @@ def report(chain_run: ChainRun) -> dict[str, Any]:
 
 
 def _board(board_run: BoardRun, chain_run: ChainRun) -> dict[str, Any]:
-    ends = chain_run.boards[0], chain_run.boards[-1]
     stage, state = board_run.member.stage, board_run.state
-    received = 0 if board_run is ends[0] else stage.received.size_bytes
-    sent = 0 if board_run is ends[1] else stage.sent.size_bytes
+    received = 0 if board_run is chain_run.boards[0] else stage.received.size_bytes
+    sent = 0 if board_run is chain_run.boards[-1] else stage.sent.size_bytes
     board, plan = board_run.member.target.board, board_run.member.deployment.plan
     operators = [operator.name for operator in plan.graph.operators]
     return {
@@ -56,7 +56,7 @@ def _board(board_run: BoardRun, chain_run: ChainRun) -> dict[str, Any]:
         "latency": board_run.alone.latency,
         "unit": board_run.alone.unit,
         "seconds": _seconds(board_run),
-        "link_seconds": chain_run.request.line.core_seconds(board, received, sent),
+        "link_seconds": chain_run.request.link.core_seconds(board, received, sent),
         "link_share": state.link_ticks / max(state.ticks + state.link_ticks, 1),
         "received_bytes": stage.received.size_bytes,
         "sent_bytes": stage.sent.size_bytes,

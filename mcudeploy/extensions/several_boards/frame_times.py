@@ -1,9 +1,8 @@
 """The rate and latency of frames that went through a chain.
 
-Real boards and processes of this computer share its time: the host's clock and the last board's counter time
-the frames. Emulated boards have independent clocks. There every frame has the ticks that its boards counted
-while frames were under way, for their runs, copies and links. A simulation with the lines' rate and the
-boards' buffers puts them in order.
+Real boards and processes of this computer run in real time: the host's clock and the last board's counter
+time the frames. Emulated boards have independent clocks. They count the ticks of their runs, copies and links
+for each frame, and a simulation with the links' rate and the boards' buffers makes times of these.
 """
 
 from __future__ import annotations
@@ -20,9 +19,9 @@ _WRAP = 2**32
 
 @dataclass(frozen=True, slots=True)
 class FrameTimes:
-    """Measured seconds between two frames, and of the first one.
+    """Seconds between two frames, and from start to end of the first frame.
 
-    `method`: whether clocks timed frames, or counted ticks were replayed.
+    `method`: "clock" if clocks timed the frames, "replay" if counted ticks were simulated.
     """
 
     method: Literal["clock", "replay"]
@@ -31,9 +30,9 @@ class FrameTimes:
 
 
 def replayed(record: ChainRecord, ticks_hz: Sequence[float], transfers: Sequence[float]) -> FrameTimes:
-    """Return the times of frames by the counted ticks of their boards, a second each `ticks_hz`.
+    """Return the times of frames from the counted ticks of each board, `ticks_hz` of which are a second.
 
-    A board's work on a frame is its run, copies and links. `transfers`: seconds of a frame on each line.
+    A board's work on a frame is its run, copies and links. `transfers`: seconds of a frame on each link.
     """
     frames = len(record.states)
     stages = [
@@ -47,8 +46,8 @@ def replayed(record: ChainRecord, ticks_hz: Sequence[float], transfers: Sequence
 def _ticks_of_frames(record: ChainRecord, number: int, frames: int) -> list[float]:
     """Return the ticks of each frame on a board.
 
-    Frames between two states share the ticks of their runs. All share those of the links, which work on the
-    next frame as well.
+    Frames between two recorded states get equal shares of the ticks of their runs. All frames get equal
+    shares of the links' ticks, since links work for several frames at a time.
     """
     links = record.states[-1][number].link_ticks / frames
     ticks: list[float] = []
@@ -62,20 +61,20 @@ def _ticks_of_frames(record: ChainRecord, number: int, frames: int) -> list[floa
 
 
 def timed(record: ChainRecord, last: RunningBoard) -> FrameTimes:
-    """Return the times of frames by clocks: the last board's counter, and the host's for the first frame.
+    """Return the times of frames by clocks: the last board's counter, and for the first frame the host's.
 
-    The rate is that of the second half; of one frame it is the latency. The host's clock tells how often the
-    counter has wrapped around.
+    The rate is that of the second half of the frames; for a single frame it is the latency. The host's clock
+    determines how often the counter has wrapped around.
     """
     latency = record.taken[0] - record.put[0]
     if len(record.taken) == 1:
         return FrameTimes("clock", latency, latency)
     half = (len(record.states) - 1) // 2
     start, end = record.states[half][-1], record.states[-1][-1]
-    passed = record.taken[-1] - record.taken[half]
+    host_seconds = record.taken[-1] - record.taken[half]
     rate = last.session.info.ticks_hz
     ticks = (end.last - start.last) % _WRAP
-    wraps = round((passed * rate - ticks) / _WRAP)
+    wraps = round((host_seconds * rate - ticks) / _WRAP)
     frames = end.done - start.done
-    seconds = (ticks + max(wraps, 0) * _WRAP) / rate / frames if frames else passed
+    seconds = (ticks + max(wraps, 0) * _WRAP) / rate / frames if frames else host_seconds
     return FrameTimes("clock", seconds, latency)

@@ -19,7 +19,7 @@ _STATE = struct.Struct("<IIIQQIIIB")
 _POLL_S = 0.002
 _CHANGES = 4
 """State changes of a board for a payload: received, started, done, and sent."""
-_LOOK_S = 2.0
+_CHECK_S = 2.0
 """Seconds without progress after which the states of all boards are checked."""
 
 
@@ -27,8 +27,9 @@ _LOOK_S = 2.0
 class BoardStatus:
     """Status report of a board of a chain.
 
-    `ticks`: of all its runs with the copies of payloads, without its links; `link_ticks`: of the links, work
-    and interrupts; `last`: the counter when the last payload was done, which wraps around.
+    `taken`, `done`: numbers of payloads begun and finished; `ticks`: of all runs and copies of payloads,
+    without the links; `link_ticks`: of the links, with interrupts; `last`: the counter, which wraps around,
+    when the last payload was done; `resends`, `damaged`: numbers of packets.
     """
 
     session: int
@@ -52,7 +53,7 @@ class BoardStatus:
 
     @property
     def received(self) -> bool:
-        """Whether a received payload is not computed yet."""
+        """Whether the board has a received payload that it does not compute yet."""
         return bool(self.flags & 1)
 
     @property
@@ -65,7 +66,7 @@ class BoardStatus:
 class RunningBoard:
     """A running board of a chain, and its name in messages.
 
-    `resend_us`: time of the board until it resends an unconfirmed packet; later resends wait longer.
+    `resend_us`: the board resends a packet that is not confirmed within this time; later resends wait longer.
     """
 
     title: str
@@ -78,7 +79,7 @@ class RunningBoard:
 
     @contextmanager
     def named(self) -> Iterator[None]:
-        """Name the board in errors of its line."""
+        """Name the board in errors of the communication with it."""
         try:
             yield
         except ProtocolError as error:
@@ -91,7 +92,7 @@ class RunningBoard:
             return self.session.parsed(Request.STATE, BoardStatus.of, data)
 
     def start(self, number: int) -> None:
-        """Make the board forget all payloads."""
+        """Begin session `number`, in which the board has no payloads."""
         with self.named():
             self.session.request(Request.START, struct.pack("<II", number, self.resend_us))
 
@@ -116,9 +117,9 @@ class RunningBoard:
 
 @dataclass(slots=True)
 class ChainRecord:
-    """Times and states of frames: the host's seconds when each was put and taken.
+    """For each frame, the host's seconds when it was put and when it was taken.
 
-    `states`: of all boards when it was taken.
+    `states`: of all boards when the frame was taken.
     """
 
     put: list[float] = field(default_factory=list)
@@ -127,10 +128,10 @@ class ChainRecord:
 
 
 class Chain:
-    """Boards in a row that have started.
+    """A chain of running boards.
 
-    `patience_s`: time without any progress after which the chain counts as stuck. Progress is another payload
-    that a board has started, computed or passed on: a run has a known number of them.
+    `patience_s`: time without progress after which the chain counts as stuck. Progress is a change of a
+    board's state for a payload; a run has a known number of such changes.
     """
 
     def __init__(self, nodes: Sequence[RunningBoard], patience_s: float) -> None:
@@ -141,7 +142,7 @@ class Chain:
     def run(
         self, payloads: Sequence[bytes], result_bytes: int, report: Callable[[int], None] = lambda done: None
     ) -> list[bytes]:
-        """Send the first board's payloads in order, several in flight; return those of the last board.
+        """Send payloads to the first board, several in flight, and return the results of the last board.
 
         Raises ProtocolError, which names the board, if a board is silent, was reset, or makes no progress.
         """
@@ -151,39 +152,41 @@ class Chain:
         results: list[bytes] = []
         self.record = ChainRecord()
         sent = 0
-        moved = looked = time.monotonic()
-        seen: list[BoardStatus] = []
-        changes = _CHANGES * len(payloads) * len(self.nodes)
+        last_progress = last_check = time.monotonic()
+        last_states: list[BoardStatus] = []
+        changes_left = _CHANGES * len(payloads) * len(self.nodes)
+
+        def state_of(node: RunningBoard) -> BoardStatus:
+            return self._checked_state(node, number, len(payloads))
+
         while len(results) < len(payloads):
             progress = False
-            if sent < len(payloads) and not self._known(self.nodes[0], number, len(payloads)).received:
+            if sent < len(payloads) and not state_of(self.nodes[0]).received:
                 self.nodes[0].put(payloads[sent])
                 self.record.put.append(time.monotonic())
                 sent, progress = sent + 1, True
-            if self._known(self.nodes[-1], number, len(payloads)).ready:
+            if state_of(self.nodes[-1]).ready:
                 results.append(self.nodes[-1].take(result_bytes))
                 self.record.taken.append(time.monotonic())
-                self.record.states.append(
-                    tuple(self._known(node, number, len(payloads)) for node in self.nodes)
-                )
+                self.record.states.append(tuple(map(state_of, self.nodes)))
                 report(len(results))
                 progress = True
             now = time.monotonic()
             if progress:
-                moved = looked = now
+                last_progress = last_check = now
                 continue
-            if now - looked > _LOOK_S:
-                states = [self._known(node, number, len(payloads)) for node in self.nodes]
-                if not _alike(seen, states) and changes > 0:
-                    seen, moved, changes = states, now, changes - 1
-                elif now - moved > self._patience_s:
-                    raise self._still(states, now - moved)
-                looked = time.monotonic()
+            if now - last_check > _CHECK_S:
+                states = list(map(state_of, self.nodes))
+                if not _alike(last_states, states) and changes_left > 0:
+                    last_states, last_progress, changes_left = states, now, changes_left - 1
+                elif now - last_progress > self._patience_s:
+                    raise self._stuck(states, now - last_progress)
+                last_check = time.monotonic()
             time.sleep(_POLL_S)
         return results
 
-    def _known(self, node: RunningBoard, number: int, payloads: int) -> BoardStatus:
-        """Return the status of a node in this session."""
+    def _checked_state(self, node: RunningBoard, number: int, payloads: int) -> BoardStatus:
+        """Return the status of a node. Raises ProtocolError unless it is of session `number`."""
         state = node.state()
         if state.session != number:
             raise ProtocolError(
@@ -193,7 +196,7 @@ class Chain:
             node.session.parsed(Request.STATE, within, "payloads begun", state.taken, 0, payloads)
         return state
 
-    def _still(self, states: Sequence[BoardStatus], waited_s: float) -> ProtocolError:
+    def _stuck(self, states: Sequence[BoardStatus], waited_s: float) -> ProtocolError:
         """Return the error for a chain in which no frame advances."""
         for node, following, state, after in zip(
             self.nodes, self.nodes[1:], states, states[1:], strict=False
@@ -207,7 +210,7 @@ class Chain:
 
 
 def _alike(before: Sequence[BoardStatus], now: Sequence[BoardStatus]) -> bool:
-    """Whether the only changes are resent packets, and the time that links take."""
+    """Whether states differ at most in resent packets, and in the time that links take."""
     return _without_links(before) == _without_links(now)
 
 

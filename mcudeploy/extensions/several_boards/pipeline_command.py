@@ -51,7 +51,7 @@ _HEADINGS = ("stage", "operators", "units>", "ticks>", "busy>", "RAM>", "flash>"
     type=click.Choice(["throughput", "latency"]),
     default="throughput",
     show_default=True,
-    help="What to minimise: the time between frames, or that of one frame.",
+    help="What to minimise: the time between frames, or the time of one frame.",
 )
 @destination_option("Write the report, as JSON.")
 @click.option(

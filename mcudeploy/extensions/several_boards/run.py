@@ -18,7 +18,7 @@ from mcudeploy.common.system.streams import PASSES_DESCRIPTORS
 from mcudeploy.common.text import count_text
 from mcudeploy.device.target import Target, open_device, require_port
 from mcudeploy.execution.deployment import Deployment
-from mcudeploy.extensions.several_boards.board_cuts import row_of
+from mcudeploy.extensions.several_boards.board_cuts import board_partition
 from mcudeploy.extensions.several_boards.chain_firmware import ChainBoard, built, planned
 from mcudeploy.extensions.several_boards.frame_times import FrameTimes, replayed, timed
 from mcudeploy.extensions.several_boards.frames import BoardStatus, Chain, ChainRecord, RunningBoard
@@ -37,10 +37,10 @@ from mcudeploy.verify.verdict import Verdict, judge
 
 _RESEND_INSTRUCTIONS = 200_000_000
 _HOST_RESEND_US = 150_000
-_TRIED_S = 1.0
-"""Effort of the search for each board under a limit that is proposed."""
+_PROPOSAL_S = 1.0
+"""Time limit for each board of the searches that test a limit before an error proposes it."""
 _DRAWN = 4
-"""Number of drawn samples if none is given; frames use them in turn."""
+"""Number of drawn samples if the user gives none; frames use them in turn."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +48,13 @@ class ChainRequest:
     """The user's request for a chain."""
 
     targets: tuple[Target, ...]
-    line: UartLink
+    link: UartLink
     frames: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Alone:
-    """A run of one board's part, without the others."""
+class RunAlone:
+    """A run of one board's part, without the other boards."""
 
     latency: int
     unit: str
@@ -67,13 +67,13 @@ class BoardRun:
 
     member: ChainBoard
     firmware: Firmware
-    alone: Alone
+    alone: RunAlone
     state: BoardStatus
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ChainRun:
-    """The result of a chain; boards in the order of the chain."""
+    """The result of a chain; `boards`: in the order of the chain."""
 
     request: ChainRequest
     boards: tuple[BoardRun, ...]
@@ -91,13 +91,13 @@ def run_chain(
     reading: Preprocessing = AS_USUAL,
     progress: Progress,
 ) -> ChainRun:
-    """Run frames of a model on boards in a row, and verify every result.
+    """Run frames of a model on a chain of boards, and verify every result.
 
     Raises FitError if a stage does not fit its board.
     """
     for target in request.targets:
         require_port(target)
-        _require_rate(target.board, request.line)
+        _require_rate(target.board, request.link)
         if not PASSES_DESCRIPTORS and (target.emulated or target.board.is_host):
             raise UsageError(
                 f"Windows joins no programs by sockets, and {target.board.name} would be one: run the chain "
@@ -110,48 +110,48 @@ def run_chain(
         samples = load_samples(model.graph, inputs, expected, options.seed, reading)
         _require_frames(len(samples), request.frames)
     else:
-        drawn = range(min(_DRAWN, request.frames))
-        samples = [load_samples(model.graph, [], [], options.seed + one)[0] for one in drawn]
+        numbers = range(min(_DRAWN, request.frames))
+        samples = [load_samples(model.graph, [], [], options.seed + it)[0] for it in numbers]
     members = plan_chain(model, request, options, progress)
     firmware = []
     for member in members:
         progress.stage(f"building firmware for {member.title}")
-        firmware.append(built(member, len(members), request.line))
-    with _started(members, firmware, request.line) as nodes:
+        firmware.append(built(member, len(members), request.link))
+    with _started(members, firmware, request.link) as nodes:
         progress.stage("measuring each board alone")
         alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
         progress.stage(f"running {count_text(request.frames, 'frame')}")
         results, record = _results(nodes, members, samples, request.frames, progress)
         states = [node.state() for node in nodes]
-        times = _times(nodes, members, record, request.line)
+        times = _times(nodes, members, record, request.link)
     progress.stage("checking every operator against the reference")
-    fused = all(member.deployment.board.fuses_products for member in members)
-    verdict = _verdict(model, samples, options, progress, fuses_products=fused)
-    order = list(islice(cycle(range(len(samples))), request.frames))
-    every = replace(
+    fuse_products = all(member.deployment.board.fuses_products for member in members)
+    verdict = _verdict(model, samples, options, progress, fuses_products=fuse_products)
+    sample_of_frame = list(islice(cycle(range(len(samples))), request.frames))
+    of_frames = replace(
         verdict,
-        host=[verdict.host[sample] for sample in order],
-        expected=[verdict.expected[sample] for sample in order],
+        host=[verdict.host[sample] for sample in sample_of_frame],
+        expected=[verdict.expected[sample] for sample in sample_of_frame],
     )
     outputs = [_outputs(model.graph, members[-1], result) for result in results]
     boards = tuple(map(BoardRun, members, firmware, alone, states))
-    return ChainRun(request, boards, times, every.with_device(outputs))
+    return ChainRun(request, boards, times, of_frames.with_device(outputs))
 
 
 def plan_chain(
     model: Model, request: ChainRequest, options: Options, progress: Progress
 ) -> tuple[ChainBoard, ...]:
-    """Cut a model, and plan each part for its board; they share the search time.
+    """Cut a model, and plan each part for its board; the parts share the search time.
 
-    Raises FitError, with a --ram-limit that is large enough if that is what the parts lack.
+    Raises FitError. If only --ram-limit is too small, the error proposes one that is large enough.
     """
     boards = [target.board for target in request.targets]
     _require_memories(boards, options)
     if model.graph.states:
         raise UsageError("a chain of boards keeps nothing between runs, but the model has states")
     progress.stage(f"cutting {model.path.name} for {len(boards)} boards")
-    row = row_of(model, boards, request.line, options.flash_percent)
-    stages = stages_of(model, row.operators, boards)
+    partition = board_partition(model, boards, request.link, options.flash_percent)
+    stages = stages_of(model, partition.operators, boards)
     try:
         return _planned(stages, request.targets, options, progress)
     except FitError as error:
@@ -172,10 +172,10 @@ def _planned(
 def _wider_limit(
     stages: Sequence[Stage], targets: Sequence[Target], options: Options, progress: Progress
 ) -> tuple[Proposal, ...]:
-    """Return the --ram-limit of the largest arena of short searches without it, if plans keep it."""
+    """Return the proposal of a larger --ram-limit that short searches can keep; none if there is none."""
     if options.ram_limit is None:
         return ()
-    short = replace(options, time_limit=_TRIED_S * len(stages), ram_limit=None)
+    short = replace(options, time_limit=_PROPOSAL_S * len(stages), ram_limit=None)
     try:
         members = _planned(stages, targets, short, progress)
         most = max(it.deployment.plan.layout.arena_bytes for it in members)
@@ -185,15 +185,15 @@ def _wider_limit(
     return (Proposal(f"--ram-limit {most}", f"an arena of at most {most:,} bytes on each board"),)
 
 
-def _require_rate(board: Board, line: UartLink) -> None:
-    """Raise UsageError for a rate that a board's lines do not reach."""
-    most = min((port.most_baud for port in board.ports if port.most_baud is not None), default=line.baud)
-    if line.baud > most:
-        raise UsageError(f"--link {line.text}: the lines of {board.name} reach {most:,} bits a second")
+def _require_rate(board: Board, link: UartLink) -> None:
+    """Raise UsageError for a rate that a board's ports do not reach."""
+    most = min((port.most_baud for port in board.ports if port.most_baud is not None), default=link.baud)
+    if link.baud > most:
+        raise UsageError(f"--link {link.text}: the lines of {board.name} reach {most:,} bits a second")
 
 
 def _require_memories(boards: Sequence[Board], options: Options) -> None:
-    """Raise UsageError for a limit of a memory that no board has."""
+    """Raise UsageError for a memory limit that names a memory of no board."""
     known = {memory.name for board in boards for memory in board.memories}
     for name, _ in options.memory_limits:
         if name not in known:
@@ -204,20 +204,21 @@ def _require_memories(boards: Sequence[Board], options: Options) -> None:
 
 @contextmanager
 def _started(
-    members: Sequence[ChainBoard], firmware: Sequence[Firmware], line: UartLink
+    members: Sequence[ChainBoard], firmware: Sequence[Firmware], link: UartLink
 ) -> Iterator[list[RunningBoard]]:
-    """Start all boards, joined by pairs of sockets if this computer emulates them."""
+    """Start all boards; socket pairs join those that this computer emulates."""
     with ExitStack() as stack:
         pairs = [socket.socketpair() for _ in members[1:]]
         for pair in pairs:
             for end in pair:
                 stack.callback(end.close)
         nodes = []
-        for number, (member, each) in enumerate(zip(members, firmware, strict=True)):
+        for number, (member, built_firmware) in enumerate(zip(members, firmware, strict=True)):
             before = pairs[number - 1][1].fileno() if number else None
             following = pairs[number][0].fileno() if number < len(pairs) else None
-            device = open_device(member.target, each, member.deployment.patience_s, wires=(before, following))
-            delay = resend_us(member.target, line)
+            wires, patience_s = (before, following), member.deployment.patience_s
+            device = open_device(member.target, built_firmware, patience_s, wires=wires)
+            delay = resend_us(member.target, link)
             nodes.append(RunningBoard(member.title, stack.enter_context(device), delay))
         for pair in pairs:  # each board has copies of its ends, which close when the board stops
             for end in pair:
@@ -229,17 +230,17 @@ def _started(
             raise next((ProtocolError(f"{title}: {why}") for title, why in dead if why), error) from error
 
 
-def resend_us(target: Target, line: UartLink) -> int:
-    """Return the time of a board after which it resends an unconfirmed packet.
+def resend_us(target: Target, link: UartLink) -> int:
+    """Return the microseconds of a board's clock after which it resends an unconfirmed packet.
 
-    It is far longer than a confirmation takes. Emulated boards run at their own rates: there it counts
-    instructions. A process of this computer may have an emulated neighbour.
+    They are far more than a confirmation takes. An emulated board counts instructions, since it runs at any
+    rate. A process of this computer may have an emulated neighbour.
     """
     if target.emulated and target.board.emulator is not None:
         return (_RESEND_INSTRUCTIONS << target.board.emulator.icount_shift) // 1000
     if target.board.is_host:
         return _HOST_RESEND_US
-    return 20_000 + round(2e6 * WINDOW_BYTES * 10 / line.baud)
+    return 20_000 + round(2e6 * WINDOW_BYTES * 10 / link.baud)
 
 
 def _require_frames(samples: int, frames: int) -> None:
@@ -247,11 +248,11 @@ def _require_frames(samples: int, frames: int) -> None:
         raise UsageError(f"{samples} samples need --frames {samples}, or more")
 
 
-def _alone(node: RunningBoard, member: ChainBoard) -> Alone:
+def _alone(node: RunningBoard, member: ChainBoard) -> RunAlone:
     with node.named():
         ticks = node.device.run(0, len(member.deployment.plan.tape))
         unit, convert = node.device.time_unit(member.target)
-        return Alone(convert(ticks), unit, node.session.stack().used_bytes)
+        return RunAlone(convert(ticks), unit, node.session.stack().used_bytes)
 
 
 def _results(
@@ -261,20 +262,20 @@ def _results(
     frames: int,
     progress: Progress,
 ) -> tuple[list[bytes], ChainRecord]:
-    """Return the last payload of every frame, and the record; frames use the samples in turn."""
+    """Return the last payload of every frame, and the record of the run; frames use the samples in turn."""
     first, last = members[0].stage.received, members[-1].stage.sent
     stored = [b"".join(sample.stored[it.name].tobytes() for it in first.tensors) for sample in samples]
     patience_s = max(member.deployment.patience_s * member.target.board.patience for member in members)
     chain = Chain(nodes, patience_s)
-    samples_of_frames = list(islice(cycle(stored), frames))
-    results = chain.run(samples_of_frames, last.size_bytes, lambda done: progress.advance(done, frames))
+    payloads = list(islice(cycle(stored), frames))
+    results = chain.run(payloads, last.size_bytes, lambda done: progress.advance(done, frames))
     return results, chain.record
 
 
 def _times(
-    nodes: Sequence[RunningBoard], members: Sequence[ChainBoard], record: ChainRecord, line: UartLink
+    nodes: Sequence[RunningBoard], members: Sequence[ChainBoard], record: ChainRecord, link: UartLink
 ) -> FrameTimes:
-    """Return the times of frames, by clocks if boards share the host's time."""
+    """Return the times of frames, by clocks unless a board is emulated."""
     if not any(member.target.emulated for member in members):
         return timed(record, nodes[-1])
     rates = []
@@ -287,12 +288,12 @@ def _times(
                 / member.target.board.instructions(node.session.info.ticks_hz)
             )
         rates.append(rate)
-    carried = [member.stage.sent.size_bytes / line.bytes_per_second for member in members[:-1]]
-    return replayed(record, rates, carried)
+    transfers = [member.stage.sent.size_bytes / link.bytes_per_second for member in members[:-1]]
+    return replayed(record, rates, transfers)
 
 
 def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
-    """Return the stored outputs of the model in a payload."""
+    """Return the outputs of the model in stored form, from the last payload."""
     roots, sent = Dataflow.of(graph).roots, last.stage.sent
     names = [io.tensor for io in graph.outputs]
     return {name: as_array(result[sent.span(roots[name])], graph.tensors[name]) for name in names}
@@ -301,7 +302,7 @@ def _outputs(graph: Graph, last: ChainBoard, result: bytes) -> dict[str, Any]:
 def _verdict(
     model: Model, samples: list[Sample], options: Options, progress: Progress, *, fuses_products: bool
 ) -> Verdict:
-    """Return the verdict on the whole model on this computer, against ONNX Runtime."""
+    """Return the verdict on the unsplit model, run on this computer, against ONNX Runtime."""
     host = Target(load_board("host"))
     plans = find_plans(model, host.board, replace(options, split=False, memory_limits=(), ram_limit=None))
     whole = replace(Deployment.of(plans, plans.baseline, host.board, options), fuses_products=fuses_products)

@@ -1,8 +1,8 @@
-"""A graph cut into parts, one for each board: the graph of each, and the payloads between them.
+"""A graph cut into parts, one for each board: the graph of each part, and the payloads between them.
 
-A payload contains all tensors that an earlier part wrote and a later one reads: tensors that pass a board
-are part of its received and its sent payload. The first payload has the graph's inputs, the last its
-outputs.
+A payload contains all tensors that earlier parts write and later parts read. A tensor that passes a board is
+in the payload that it receives and in the payload that it sends. The first payload has the graph's inputs,
+the last its outputs.
 """
 
 from __future__ import annotations
@@ -41,10 +41,7 @@ class Payload:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Stage:
-    """The work of one board: a model, and the payloads that it receives and sends.
-
-    `passed` are the tensors of both payloads that the board does not write; it may read them, too.
-    """
+    """The work of one board: a model, and the payloads that the board receives and sends."""
 
     model: Model
     received: Payload
@@ -52,19 +49,20 @@ class Stage:
 
     @property
     def passed(self) -> tuple[str, ...]:
+        """The tensors of both payloads, which the board does not write. It may read them."""
         known = {tensor.name for tensor in self.received.tensors}
         return tuple(tensor.name for tensor in self.sent.tensors if tensor.name in known)
 
 
 def operators_without_views(graph: Graph) -> list[int]:
-    """Return the numbers of operators that compute: between two of them a graph can be cut."""
+    """Return the numbers of the operators that compute. A graph can be cut between any two of them."""
     return [place for place, operator in enumerate(graph.operators) if not operator.op.is_view]
 
 
 def stages_of(model: Model, parts: Sequence[Sequence[int]], boards: Sequence[Board]) -> tuple[Stage, ...]:
-    """Return stages with parts of a model's operators, numbered without views, per board.
+    """Return the stage of each board. `parts`: its operators, numbered without views, in turn.
 
-    No part reads what a later one writes.
+    No part reads what a later part writes.
     """
     flow = Dataflow.of(model.graph)
     places = operators_without_views(model.graph)
@@ -72,12 +70,12 @@ def stages_of(model: Model, parts: Sequence[Sequence[int]], boards: Sequence[Boa
     payloads = [_payload(flow, places, done)]
     stages = []
     for part, board in zip(parts, boards, strict=True):
-        own = [places[number] for number in part]
-        done.update(own)
+        part_places = [places[number] for number in part]
+        done.update(part_places)
         payloads.append(_payload(flow, places, done))
         received, sent = payloads[-2:]
-        graph = _part(flow, own, sent)
-        digest = hashlib.sha256(f"{model.sha256} {sorted(own)}".encode()).hexdigest()
+        graph = _part(flow, part_places, sent)
+        digest = hashlib.sha256(f"{model.sha256} {sorted(part_places)}".encode()).hexdigest()
         stages.append(Stage(model.of_graph(graph, digest, isa=board.isa), received, sent))
     return tuple(stages)
 

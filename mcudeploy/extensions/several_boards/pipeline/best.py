@@ -1,4 +1,4 @@
-"""The best partition of a line, by dynamic programming over all cuts and all divisions of the units."""
+"""The best partition of a line of groups: dynamic programming over all cuts and all numbers of units."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective,
 
 @dataclass(frozen=True, slots=True)
 class _PartitionLimits:
-    """The most ticks of a stage or transfer, and the numbers of units that a partition may use."""
+    """`longest`: the most ticks of a stage or transfer; `unit_counts`: allowed numbers of units in use."""
 
     longest: float
-    used: Sequence[int]
+    unit_counts: Sequence[int]
 
 
 def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
@@ -29,10 +29,10 @@ def best(line: GroupLine, objective: Objective) -> tuple[Region, ...] | None:
     return _best([line.stages] * line.units.count, line.transfers, objective, range(line.units.count + 1))
 
 
-def best_row(lines: Sequence[GroupLine]) -> tuple[Region, ...] | None:
-    """Return the partition for different units in a row, each with a line of the same groups.
+def best_for_units(lines: Sequence[GroupLine]) -> tuple[Region, ...] | None:
+    """Return the partition with the best throughput that gives each of several different units one region.
 
-    It is the best for throughput; each unit has one region. Costs of the lines have the same unit.
+    `lines`: for each unit, the same groups with their costs on it. All costs are in the same measure of time.
     """
     return _best([line.stages for line in lines], lines[0].transfers, "throughput", (len(lines),))
 
@@ -41,13 +41,13 @@ def _best(
     stages: Sequence[NDArray[np.float64]],
     transfers: NDArray[np.float64],
     objective: Objective,
-    used: Sequence[int],
+    unit_counts: Sequence[int],
 ) -> tuple[Region, ...] | None:
-    """Return the best partition among as many units as one of the numbers in `used`.
+    """Return the best partition that uses one of these numbers of units.
 
-    `stages[m]`: the costs of regions that end with unit m, by first group, end and number of units.
+    `stages[m]`: the costs of regions whose last unit is m, by first group, end and number of units.
     """
-    unlimited = _PartitionLimits(inf, used)
+    unlimited = _PartitionLimits(inf, unit_counts)
     if objective == "latency":
         return _least(stages, transfers, "latency", unlimited)
     quickest = _least(stages, transfers, "throughput", unlimited)
@@ -59,45 +59,41 @@ def _best(
         longest = max(
             longest, float(stages[total - 1][it.first, it.end, it.units]), float(transfers[it.first])
         )
-    return _least(stages, transfers, "latency", _PartitionLimits(longest, used))
+    return _least(stages, transfers, "latency", _PartitionLimits(longest, unit_counts))
 
 
 def _least(
-    every: Sequence[NDArray[np.float64]],
+    stages: Sequence[NDArray[np.float64]],
     transfers: NDArray[np.float64],
     objective: Objective,
     limits: _PartitionLimits,
 ) -> tuple[Region, ...] | None:
-    """Return the partition with the least objective within the limits.
+    """Return the partition with the least objective within the limits; `stages`: as in `_best`.
 
-    `every`: the costs of stages on each unit, as in `_best`. `least_of[m][j]`: the objective of the best
-    partition of the first j groups among m units.
+    `least[m, j]`: the objective of the best partition of the first j groups among the first m units.
     """
     longest = limits.longest
-    count, most = every[0].shape[0] - 1, every[0].shape[2] - 1
+    groups, most_units = stages[0].shape[0] - 1, stages[0].shape[2] - 1
     transfers = np.where(transfers > longest, inf, transfers)
-    least_of = np.full((len(every) + 1, count + 1), inf)
-    least_of[0, 0] = 0.0
-    choice: dict[tuple[int, int], tuple[int, int]] = {}
-    for total, stages in enumerate(every, 1):
-        for part in range(1, min(total, most) + 1):
-            ticks = stages[:, :, part]
-            ticks = np.where(ticks > longest, inf, ticks)
-            ticks = _joined(objective, least_of[total - part], transfers, ticks)
-            starts = ticks.argmin(axis=0)
-            for end, start in enumerate(starts):
-                if ticks[start, end] < least_of[total, end]:
-                    least_of[total, end] = ticks[start, end]
-                    choice[total, end] = int(start), part
-    least = min(limits.used, key=lambda units: float(least_of[units, count]))
-    if least_of[least, count] == inf:
+    least = np.full((len(stages) + 1, groups + 1), inf)
+    least[0, 0] = 0.0
+    last_region: dict[tuple[int, int], Region] = {}
+    for total, costs in enumerate(stages, 1):
+        for units in range(1, min(total, most_units) + 1):
+            ticks = np.where(costs[:, :, units] > longest, inf, costs[:, :, units])
+            ticks = _joined(objective, least[total - units], transfers, ticks)
+            for end, start in enumerate(ticks.argmin(axis=0)):
+                if ticks[start, end] < least[total, end]:
+                    least[total, end] = ticks[start, end]
+                    last_region[total, end] = Region(int(start), end, units)
+    total, end = min(limits.unit_counts, key=lambda units: float(least[units, groups])), groups
+    if least[total, groups] == inf:
         return None
     regions: list[Region] = []
-    end = count
     while end:
-        start, part = choice[least, end]
-        regions.append(Region(start, end, part))
-        least, end = least - part, start
+        region = last_region[total, end]
+        regions.append(region)
+        total, end = total - region.units, region.first
     return tuple(reversed(regions))
 
 
@@ -107,7 +103,7 @@ def _joined(
     transfers: NDArray[np.float64],
     stages: NDArray[np.float64],
 ) -> NDArray[np.float64]:
-    """Return the objective of each last region with all before it, by its first group and end."""
+    """Return the objective of all groups up to each last region's end, by its first group and its end."""
     if objective == "latency":
         return (before + transfers)[:, None] + stages
     return np.maximum(np.maximum(before, transfers)[:, None], stages)

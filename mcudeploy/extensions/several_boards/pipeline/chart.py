@@ -24,7 +24,7 @@ svg { color-scheme: light dark; font: 11px sans-serif; }
 
 
 def pipeline_picture(pipeline: Pipeline) -> str:
-    """Return the placement above, the first frames below: a lane for each stage, a thin one for its link."""
+    """Return the picture: the placement, and below it a lane for each stage, and a thin lane for its link."""
     run = pipeline.simulation(len(pipeline.regions) + 3)
     topology = pipeline.task.topology
     lanes = _HEAD + topology.height * _CELL + 2 * _GAP
@@ -87,8 +87,9 @@ def _lanes(
         top += _LINK + _GAP
 
 
-def _bars(spans: Sequence[Span], where: tuple[float, float, float], fill: str, note: str) -> Iterator[str]:
-    scale, top, height = where
+def _bars(spans: Sequence[Span], lane: tuple[float, float, float], fill: str, note: str) -> Iterator[str]:
+    """A bar for each frame; `lane`: pixels per tick, top and height."""
+    scale, top, height = lane
     for frame, (start, end) in enumerate(spans, 1):
         left, width = _LEFT + start * scale, max(0.2, (end - start) * scale)
         yield (

@@ -1,4 +1,4 @@
-"""Costs: an operator on its share of units, a group on all of them, and communication between units.
+"""Costs of an operator on some units, of a group on the units of its region, and of communication.
 
 All times are ticks: clocks of a unit. An instruction in a core's table counts as one clock.
 """
@@ -34,9 +34,10 @@ class Communication(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnitLink:
-    """Links between neighbours: bytes per tick, ticks before the first byte, links per unit in use at once.
+    """Links between neighbours. `rate`: bytes per tick; `latency`: ticks before the first byte.
 
-    A region of M units exchanges its bytes in `bytes * (M - 1) / (M * links * rate) + latency`.
+    `links`: the number that a unit uses at once. A region of M units exchanges its bytes in
+    `bytes * (M - 1) / (M * links * rate) + latency`.
     """
 
     rate: float
@@ -59,8 +60,8 @@ FREE = UnitLink(inf)
 def systolic_ticks(m: int, k: int, n: int, edge: int, groups: int = 1) -> float:
     """Return the ticks of a product of m x k and k x n on an array of `edge` x `edge` cells.
 
-    A convolution in groups is a product for each, one after another. It uses as many columns as a group has
-    outputs: a depthwise convolution one.
+    A grouped convolution is a product for each group in turn, on as many columns as a group has outputs. A
+    depthwise convolution uses one column.
     """
     if groups > 1:
         columns = min(edge, n // groups)
@@ -71,7 +72,7 @@ def systolic_ticks(m: int, k: int, n: int, edge: int, groups: int = 1) -> float:
 
 
 def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) -> OperatorTicks:
-    """Return the times on systolic arrays.
+    """Return the ticks of operators on systolic arrays; `positions`: of the operators in the model's graph.
 
     Units share the output's pixels; an operator without multiplications computes `edge` values per tick.
     """
@@ -91,7 +92,7 @@ def systolic_operators(flow: Dataflow, positions: tuple[int, ...], edge: int) ->
 
 
 def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTime) -> OperatorTicks:
-    """Return the times on cores. Units share an operator's rows; the longest tile counts."""
+    """Return the ticks of operators on cores. Units share an operator's rows; the longest tile counts."""
 
     @cache
     def ticks(place: int, units: int) -> float:
@@ -104,11 +105,11 @@ def core_operators(flow: Dataflow, positions: tuple[int, ...], tile_time: TileTi
 
 
 def shares(works: list[float], units: int) -> list[int]:
-    """Return the number of units for each work, at least one, the others in proportion to the works."""
+    """Return the number of units for each work: at least one, further units in proportion to the works."""
     counts = [1] * len(works)
     for _ in range(units - len(works)):
-        most = max(range(len(works)), key=lambda one: (works[one] / counts[one], -one))
-        counts[most] += 1
+        slowest = max(range(len(works)), key=lambda number: (works[number] / counts[number], -number))
+        counts[slowest] += 1
     return counts
 
 

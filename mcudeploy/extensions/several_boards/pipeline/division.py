@@ -1,4 +1,4 @@
-"""From a model and a topology to regions on units, and their simulation with several frames in flight."""
+"""The flow of `graph pipeline`: from a model and a topology to regions on units, and their simulation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mcudeploy.extensions.several_boards.pipeline.unit_regions import (
     Decision,
     Objective,
     Region,
-    first,
+    first_admissible,
     greedy,
     worth,
 )
@@ -56,13 +56,15 @@ class PipelineTask:
     needs: OperatorBytes
 
     def line(self, groups: Sequence[Group], link: Communication | None = None) -> GroupLine:
-        """Return the line of the graph in these groups; with a given `link`, units have no limits."""
+        """Return the graph as a line of these groups. With a `link` in place of the topology's, units have no
+        limits.
+        """
         units = self.topology.units if link is None else Units(self.topology.count)
         costs = self.ticks, link or self.topology.ticks_link
         return line_of(self.graph, groups, units, costs, self.needs)
 
     def groups(self, mode: Mode) -> tuple[tuple[Group, ...], ...]:
-        """Return the kinds of groups that a mode divides."""
+        """Return the kinds of groups among which a mode searches."""
         merged, by_depth, single = kinds_of_groups(self.graph)
         return {"greedy": (single,), "first": (merged,)}.get(mode, (merged, by_depth, single))
 
@@ -74,9 +76,9 @@ class PipelineTask:
 
 @dataclass(frozen=True, slots=True)
 class Division:
-    """Regions of a line.
+    """Regions of a line of groups.
 
-    `decisions` are those of mode `first`; `proven`: the exact mode found none better.
+    `decisions`: the cuts that mode "first" considered; `proven`: mode "exact" proved the regions optimal.
     """
 
     regions: tuple[Region, ...]
@@ -86,7 +88,7 @@ class Division:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pipeline:
-    """Regions of a line on units of a topology, and their simulation.
+    """Regions of a line of groups on the units of a topology.
 
     `bound_ratio`: the throughput ratio of the best partition if links cost nothing and everything fitted.
     """
@@ -120,16 +122,16 @@ class Pipeline:
         return tuple(float(self.line.transfers[it.first]) for it in self.regions[1:])
 
     def simulation(self, frames: int = 0) -> Simulation:
-        """Simulate frames through the regions."""
+        """Simulate frames through the regions; 0 frames: enough for a steady state."""
         return simulate(self.stages, self.transfers, frames)
 
 
 def plan_pipeline(
     path: Path, topology: Topology, mode: Mode, objective: Objective, options: Options
 ) -> Pipeline:
-    """Divide a model, read as the options say, among the units of a topology.
+    """Read a model with these options, and divide it among the units of a topology.
 
-    Raises FitError if regions do not fit them.
+    Raises FitError if the regions do not fit the units.
     """
     board = topology.unit_board
     model, task = task_of(read_model(path, options, isa=Isa.ANY if board is None else board.isa), topology)
@@ -137,7 +139,7 @@ def plan_pipeline(
 
 
 def task_of(model: Model, topology: Topology) -> tuple[Model, PipelineTask]:
-    """Return the model with the fastest kernels of the unit's core, and its graph with their costs."""
+    """Return the model with the fastest kernels of the unit's core, and the task of dividing it."""
     if topology.systolic is None:
         board = topology.unit_board
         core = board.core if board else str(topology.core)
@@ -164,7 +166,7 @@ class UnitCosts:
 def unit_costs(
     model: Model, core: str, flash: float, flash_percent: float = TRADEOFFS["balanced"].flash_percent
 ) -> UnitCosts:
-    """Return the costs on a core with `flash` bytes for constants; `flash_percent` is that of `Options`."""
+    """Return the costs on a core with `flash` bytes for constants; `flash_percent`: as in `Options`."""
     flow = Dataflow.of(model.graph)
     graph, positions = work_graph(flow)
     source = estimated(load_costs(core))
@@ -178,9 +180,9 @@ def unit_costs(
 
 
 def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) -> Pipeline:
-    """Return the pipeline of a task: the mode's best over each kind of groups.
+    """Return the pipeline of a task: the best division that the mode finds over all kinds of groups.
 
-    Raises FitError if no region or partition fits, UsageError if the exact mode finds none.
+    Raises FitError if a region or every partition does not fit, UsageError if mode "exact" finds none.
     """
     lines = [task.line(groups) for groups in task.groups(mode)]
     results = [(line, _divided(line, mode, objective)) for line in lines]
@@ -203,7 +205,7 @@ def divided(model: Model, task: PipelineTask, mode: Mode, objective: Objective) 
 def _divided(line: GroupLine, mode: Mode, objective: Objective) -> Division | None:
     """Divide a line by a mode; None if it finds nothing."""
     if mode == "first":
-        return Division(*first(line, objective))
+        return Division(*first_admissible(line, objective))
     if mode == "greedy":
         return Division(greedy(line))
     if mode == "exact":
@@ -225,7 +227,8 @@ Place = tuple[int, int]
 
 
 def boustrophedon(width: int, height: int) -> tuple[Place, ...]:
-    """Return the units of a grid in the order in which regions fill it."""
+    """Return the units of a grid row by row, every other row in reverse: the order in which regions fill it.
+    """
     return tuple(
         (col, row)
         for row in range(height)
@@ -234,9 +237,9 @@ def boustrophedon(width: int, height: int) -> tuple[Place, ...]:
 
 
 def place(regions: Sequence[Region], width: int, height: int) -> tuple[tuple[Place, ...], ...]:
-    """Return the units of each region, in the order of the line; rows continue in the next one.
+    """Return the units of each region, which fill the grid in the order of `boustrophedon`.
 
-    Raises ValueError if the regions need more units than there are.
+    Raises ValueError if the regions need more units than the grid has.
     """
     path = boustrophedon(width, height)
     ends = [0, *accumulate(region.units for region in regions)]

@@ -1,6 +1,6 @@
-"""The exact partition of a line by CP-SAT: one choice for each stretch and number of units.
+"""The exact partition of a line of groups by CP-SAT: one choice for each stretch and number of units.
 
-It shares only the costs with `best`, and serves as its check.
+It checks `best`, with which it shares only the costs.
 """
 
 from __future__ import annotations
@@ -16,7 +16,8 @@ from mcudeploy.extensions.several_boards.pipeline.unit_regions import Objective,
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model
 
-_STEPS = 1_000_000  # duration of the whole line on one unit
+_STEPS = 1_000_000
+"""The solver computes with integers: the whole line on one unit takes this number of steps."""
 _MOST_CHOICES = 60_000
 
 
@@ -29,10 +30,10 @@ class Exact:
 
 
 def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None:
-    """Return the partition with the least objective, as far as the solver comes.
+    """Return the partition with the least objective that the solver finds in about these seconds.
 
-    None if it found none, if none fits, and if the line has too many stretches for it. Raises UsageError
-    without OR-Tools.
+    None if it finds none, if none fits, or if the line has too many stretches. Raises UsageError without
+    OR-Tools.
     """
     require_solver("--mode exact")
     choices = _choices(line)
@@ -45,8 +46,8 @@ def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None
     for group in range(len(line.groups)):
         model.add_exactly_one(var for it, var in is_chosen.items() if it.first <= group < it.end)
     model.add(sum(it.units * var for it, var in is_chosen.items()) <= line.units.count)
-    tick = max(line.work(0, len(line.groups)), 1.0) / _STEPS
-    _minimise(model, line, is_chosen, (objective, tick))
+    step = max(line.work(0, len(line.groups)), 1.0) / _STEPS
+    _minimise(model, line, is_chosen, (objective, step))
     solver = cp_solver(4 * seconds + 1, effort=seconds)
     status = solver.solve(model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
@@ -58,7 +59,7 @@ def exact(line: GroupLine, objective: Objective, seconds: float) -> Exact | None
 
 
 def _choices(line: GroupLine) -> list[Region]:
-    """Return every region that fits and is faster than with fewer units."""
+    """Return the regions that fit and are faster than the same groups on fewer units."""
     regions = []
     for first in range(len(line.groups)):
         for end in range(first + 1, len(line.groups) + 1):
@@ -74,9 +75,10 @@ def _choices(line: GroupLine) -> list[Region]:
 def _minimise(
     model: cp_model.CpModel, line: GroupLine, is_chosen: dict[Region, Any], goal: tuple[Objective, float]
 ) -> None:
-    objective, tick = goal
-    costs = {it: round(float(line.stages[it.first, it.end, it.units]) / tick) for it in is_chosen}
-    arrivals = {it: round(float(line.transfers[it.first]) / tick) for it in is_chosen}
+    """Add the objective to the model; `goal`: the objective, and the ticks of one of the solver's steps."""
+    objective, step = goal
+    costs = {it: round(float(line.stages[it.first, it.end, it.units]) / step) for it in is_chosen}
+    arrivals = {it: round(float(line.transfers[it.first]) / step) for it in is_chosen}
     if objective == "latency":
         model.minimize(sum((costs[it] + arrivals[it]) * var for it, var in is_chosen.items()))
         return

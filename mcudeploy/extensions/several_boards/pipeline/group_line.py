@@ -1,8 +1,8 @@
 """Groups in a line, by depth, with the cost of every stretch on every number of units.
 
-Each group depends on the previous one, so the convex parts of the group graph are the stretches of this
-line. Single operators in a valid order form a line as well. Values for a later region pass through the
-regions between: only neighbours communicate.
+Each group depends on the previous one, so the parts of the graph that can be a region are the stretches of
+this line. Single operators in a valid order form a line as well. Only neighbours communicate: values for a
+later region pass through the regions between.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from mcudeploy.extensions.several_boards.pipeline.workgraph import WorkGraph
 
 @dataclass(frozen=True, slots=True)
 class OperatorBytes:
-    """Bytes of every operator: constants in flash, and RAM while it runs."""
+    """Bytes of every operator: `weights` in flash, and `work`, the scratch in RAM while it runs."""
 
     weights: tuple[int, ...]
     work: tuple[int, ...]
@@ -29,7 +29,7 @@ class OperatorBytes:
 
 @dataclass(frozen=True, slots=True)
 class Units:
-    """The number of units, and the bytes of each."""
+    """The number of equal units, and the limits of each."""
 
     count: int
     ram_bytes: float = inf
@@ -40,10 +40,10 @@ class Units:
 class GroupLine:
     """A group graph as a line of n groups.
 
-    `stages[i, j, u]`: ticks of groups i to j - 1 on u units, infinite if they do not fit. `transfers[k]`:
-    ticks of the values that cross from group k - 1 to k, `crossing[k]` their bytes; at 0 and n: inputs and
-    outputs of the graph, which cost no time. `loads`: the maximum of live bytes in each group, scratch
-    included.
+    `stages[i, j, u]`: ticks of groups i to j - 1 on u units, infinite if they do not fit. `crossing[k]`:
+    bytes of the values that cross from group k - 1 to k, `transfers[k]` their ticks; at 0 and n: inputs and
+    outputs of the graph, which cost no time. Of each group, `loads`: the most live bytes, with scratch;
+    `weights`: bytes of constants; `works`: ticks on one unit.
     """
 
     graph: WorkGraph
@@ -58,7 +58,7 @@ class GroupLine:
     transfers: NDArray[np.float64]
 
     def work(self, first: int, end: int) -> float:
-        """Return the ticks of a stretch on one unit of any size."""
+        """Return the ticks of a stretch on one unit without limits."""
         return sum(self.works[first:end])
 
     def operators(self, first: int, end: int) -> tuple[int, ...]:
@@ -66,15 +66,15 @@ class GroupLine:
         return tuple(it for group in self.groups[first:end] for vertex in group for it in vertex)
 
     def ram_bytes(self, first: int, end: int) -> int:
-        """Return the RAM of each unit of a region.
-
-        It is the maximum of live bytes, and for frames in flight a second buffer for everything received and
-        sent.
+        """Return the RAM of each unit of a region: the most live bytes, and for frames in flight a second
+        buffer for all that the region receives and sends.
         """
         return max(self.loads[first:end]) + self.crossing[first] + self.crossing[end]
 
     def flash_bytes(self, first: int, end: int) -> int:
-        """Return the constants of a region; each unit computes rows of every operator and stores all."""
+        """Return the bytes of a region's constants. Each of its units computes rows of every operator, and
+        stores all constants.
+        """
         return sum(self.weights[first:end])
 
 
@@ -85,7 +85,7 @@ def line_of(
     costs: tuple[OperatorTicks, Communication],
     needs: OperatorBytes | None = None,
 ) -> GroupLine:
-    """Return the line of a graph in these groups, none of which reads a value of a later one."""
+    """Return the graph as a line of these groups; no group reads a value of a later one."""
     needs = needs or OperatorBytes((0,) * len(graph.names), (0,) * len(graph.names))
     ticks, link = costs
     crossing = _crossing(graph, groups)
@@ -112,7 +112,7 @@ def line_of(
 
 
 def _lives(graph: WorkGraph, groups: Sequence[Group]) -> list[tuple[int, int, int]]:
-    """Return for each value the group that writes it (-1: an input), its last reader, and its bytes."""
+    """Return for each value its first group (-1: an input), its last reader's group, and its bytes."""
     number, count = group_numbers(groups), len(groups)
     lives = []
     for value in graph.values:
@@ -130,7 +130,7 @@ def _crossing(graph: WorkGraph, groups: Sequence[Group]) -> tuple[int, ...]:
 
 
 def _loads(graph: WorkGraph, groups: Sequence[Group], work: Sequence[int]) -> tuple[int, ...]:
-    """Return the maximum of live bytes in each group, its operators in the order of the graph."""
+    """Return the most live bytes, with scratch, in each group, whose operators run in the graph's order."""
     order = [it for group in groups for it in sorted(it for vertex in group for it in vertex)]
     place = {operator: at for at, operator in enumerate(order)}
     change = [0] * (len(order) + 1)
@@ -148,22 +148,24 @@ def _loads(graph: WorkGraph, groups: Sequence[Group], work: Sequence[int]) -> tu
 def _stages(
     graph: WorkGraph, groups: Sequence[Group], units: int, costs: tuple[OperatorTicks, Communication]
 ) -> NDArray[np.float64]:
-    """Return the expected cost C + D of every stretch on every number of units; infinite if it is empty."""
+    """Return the ticks of every stretch on every number of units, with its units' communication; infinite for
+    an empty stretch.
+    """
     ticks, link = costs
     count = len(groups)
-    seconds = np.full((count + 1, count + 1, units + 1), inf)
-    inner = _inner(graph, groups)
+    stages = np.full((count + 1, count + 1, units + 1), inf)
+    inner_bytes = _inner_bytes(graph, groups)
     for number in range(1, units + 1):
         ends = np.cumsum([0.0, *(group_ticks(group, number, ticks) for group in groups)])
         for first in range(count):
             for end in range(first + 1, count + 1):
-                transfer = link.within(int(inner[first, end]), number)
-                seconds[first, end, number] = ends[end] - ends[first] + transfer
-    return seconds
+                communication = link.within(int(inner_bytes[first, end]), number)
+                stages[first, end, number] = ends[end] - ends[first] + communication
+    return stages
 
 
-def _inner(graph: WorkGraph, groups: Sequence[Group]) -> NDArray[np.int64]:
-    """Return the bytes of values written and read within every stretch, each once."""
+def _inner_bytes(graph: WorkGraph, groups: Sequence[Group]) -> NDArray[np.int64]:
+    """Return the bytes of the values that are written and read within each stretch; a value counts once."""
     number, count = group_numbers(groups), len(groups)
     totals = np.zeros((count + 1, count + 1), dtype=np.int64)
     for value in graph.values:

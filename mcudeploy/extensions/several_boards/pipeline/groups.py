@@ -1,6 +1,6 @@
 """From operators to the group graph.
 
-Chains become one vertex, vertices of equal depth one group, and edges between two groups one edge.
+A chain of operators becomes a vertex, vertices of equal depth a group, and edges between two groups one edge.
 """
 
 from __future__ import annotations
@@ -32,10 +32,9 @@ def single_vertices(graph: WorkGraph) -> tuple[Vertex, ...]:
 
 
 def merged_chains(graph: WorkGraph) -> tuple[Vertex, ...]:
-    """Return the vertices after all merges of a vertex with its only successor.
+    """Return the vertices after all merges of two neighbours with one predecessor and one successor each.
 
-    Two merge if both have one predecessor and one successor. Their vertex does too, and no other vertex
-    changes, so one pass finds every chain.
+    The merged vertex has one of each as well, and no other vertex changes, so one pass finds every chain.
     """
     after = graph.successors()
     before = [0] * len(graph.names)
@@ -84,7 +83,9 @@ def single_groups(graph: WorkGraph) -> tuple[Group, ...]:
 
 
 def kinds_of_groups(graph: WorkGraph) -> tuple[tuple[Group, ...], tuple[Group, ...], tuple[Group, ...]]:
-    """Return the groups by depth with chains merged, as the source has them; without merging; operators."""
+    """Return three kinds of groups: by depth with merged chains, as in the published method; by depth
+    without merging; single operators.
+    """
     merged = groups_of(graph, merged_chains(graph))
     return merged, groups_of(graph, single_vertices(graph)), single_groups(graph)
 

@@ -17,7 +17,7 @@ def region_text(line: GroupLine, region: Region) -> str:
 
 
 def misfit(line: GroupLine, regions: Sequence[Region]) -> str:
-    """Return the need of the first region that does not fit; "" if all fit."""
+    """Return a text on the first region that does not fit: what it needs; "" if all fit."""
     for number, region in enumerate(regions, 1):
         if line.stages[region.first, region.end, region.units] == inf:
             return f"region {number} ({region_text(line, region)}) {_needs(line, region)}"
@@ -25,10 +25,10 @@ def misfit(line: GroupLine, regions: Sequence[Region]) -> str:
 
 
 def no_partition(line: GroupLine) -> str:
-    """Return the misfit if no partition fits.
+    """Return a text on the region that does not fit, if no partition fits.
 
-    Regions are filled in order, each as far as it fits. The message names the first region that fits nowhere,
-    or the rest for the last unit.
+    Units are filled in order, each as far as it goes. The text names the first group that fits no unit, or
+    the groups that remain for the last unit.
     """
     count, start = len(line.groups), 0
     for left in range(line.units.count, 0, -1):

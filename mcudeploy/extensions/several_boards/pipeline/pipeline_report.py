@@ -42,7 +42,7 @@ def report(pipeline: Pipeline) -> JsonObject:
             )
         ],
         "bottleneck": bottleneck(pipeline),
-        "decisions": [_decision(each) for each in pipeline.division.decisions],
+        "decisions": [_decision(it) for it in pipeline.division.decisions],
         "units": {"used": sum(region.units for region in pipeline.regions), "there": topology.count},
         "single_unit_ticks": single,
         "latency_ticks": run.latency,
@@ -79,16 +79,16 @@ def _decision(decision: Decision) -> JsonObject:
 
 
 def bottleneck(pipeline: Pipeline) -> JsonObject:
-    """Return the longest stage or link; links have the number of the sending region."""
+    """Return the longest stage or link, the first of equal ones; a link has the number of its sender."""
     kinds = [("stage", pipeline.stages), ("link", pipeline.transfers)]
-    ticks, kind, number = max(
-        (ticks, kind, -number) for kind, every in kinds for number, ticks in enumerate(every)
+    ticks, kind, minus_number = max(
+        (ticks, kind, -number) for kind, all_ticks in kinds for number, ticks in enumerate(all_ticks, 1)
     )
-    return {"kind": kind, "region": 1 - number, "ticks": ticks}
+    return {"kind": kind, "region": -minus_number, "ticks": ticks}
 
 
 def grid_text(pipeline: Pipeline) -> list[str]:
-    """Return the number of the region at each unit, a dot for an idle one."""
+    """Return the grid with the number of the region at each unit, and a dot for an idle unit."""
     region = {unit: str(number) for number, units in enumerate(pipeline.places, 1) for unit in units}
     topology = pipeline.task.topology
     width = len(str(len(pipeline.regions)))

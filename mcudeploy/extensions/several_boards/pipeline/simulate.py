@@ -8,33 +8,33 @@ from dataclasses import dataclass
 Span = tuple[float, float]
 """An interval from tick to tick."""
 BUFFERS = 2
-"""Frame buffers at the border of a region: one in use, one in transfer. They are its credits."""
+"""Frame buffers on each side of a link: one in use, one in transfer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Simulation:
-    """When each frame is in each stage, `stages[s][f]`, and on the link after stage s, `links[s][f]`."""
+    """The span of frame f in stage s, `stages[s][f]`, and on the link after that stage, `links[s][f]`."""
 
     stages: tuple[tuple[Span, ...], ...]
     links: tuple[tuple[Span, ...], ...]
 
     @property
     def latency(self) -> float:
-        """Return the ticks from start to end of the first frame: it never waits for another."""
+        """Return the ticks from start to end of the first frame, which never waits for another."""
         return self.stages[-1][0][1]
 
     @property
     def period(self) -> float:
-        """Return the ticks between two frames that leave the pipeline, averaged over its second half.
+        """Return the ticks between two frames that leave the pipeline; for a single frame the latency.
 
-        Of one frame it is the latency.
+        It is the mean over the second half of the frames.
         """
         ends = [end for _, end in self.stages[-1]]
         half = (len(ends) - 1) // 2
         return (ends[-1] - ends[half]) / (len(ends) - 1 - half) if ends[1:] else ends[0]
 
     def utilisation(self, spans: Sequence[Span]) -> float:
-        """Return the share of a period in which a stage or link is busy."""
+        """Return the share of a period in which the stage or link of these spans is busy."""
         return (spans[-1][1] - spans[-1][0]) / self.period
 
 
@@ -45,20 +45,20 @@ def simulate(
 ) -> Simulation:
     """Simulate `frames` frames, or enough for a steady state, with these ticks of stages and transfers.
 
-    Each has the same ticks for all frames, or those of every frame, which are then the number of frames.
-    A stage sends a frame after computing it. It starts a frame when that has arrived and the last but one is
-    sent: two buffers on either side. A link carries one frame at a time, each after the next stage is done
-    with the last but one. Links work while stages compute.
+    A stage or transfer has one number of ticks for all frames, or a sequence with the ticks of each frame,
+    whose length is then the number of frames. With two buffers on each side of a link, a stage starts a frame
+    when it has arrived and the frame two before it is sent. A link carries one frame at a time, when the next
+    stage is done with the frame two before it. Links work while stages compute.
     """
     if len(transfers) != len(stages) - 1:
         raise ValueError(f"{len(stages)} stages have {len(stages) - 1} transfers, not {len(transfers)}")
-    given = [len(ticks) for ticks in (*stages, *transfers) if not isinstance(ticks, (int, float))]
-    frames = min(given, default=frames or 8 * (len(stages) + 1))
+    lengths = [len(ticks) for ticks in (*stages, *transfers) if not isinstance(ticks, (int, float))]
+    frames = min(lengths, default=frames or 8 * (len(stages) + 1))
     computed: list[list[Span]] = [[] for _ in stages]
     sent: list[list[Span]] = [[] for _ in transfers]
     for frame in range(frames):
-        for number, every in enumerate(stages):
-            ticks = _ticks(every, frame)
+        for number, stage_ticks in enumerate(stages):
+            ticks = _ticks(stage_ticks, frame)
             begin = max(_end(computed[number], frame - 1), _end(sent[number - 1], frame) if number else 0.0)
             if number < len(sent):
                 begin = max(begin, _end(sent[number], frame - BUFFERS))
@@ -73,8 +73,8 @@ def simulate(
     return Simulation(tuple(map(tuple, computed)), tuple(map(tuple, sent)))
 
 
-def _ticks(every: float | Sequence[float], frame: int) -> float:
-    return every if isinstance(every, (int, float)) else every[frame]
+def _ticks(ticks: float | Sequence[float], frame: int) -> float:
+    return ticks if isinstance(ticks, (int, float)) else ticks[frame]
 
 
 def _end(spans: Sequence[Span], frame: int) -> float:

@@ -27,7 +27,9 @@ class _TopologyFacts(BaseModel):
 
 
 class LinkFacts(_TopologyFacts):
-    """A link between two neighbours, each way. `links`: links of a unit that work at once within a region."""
+    """The link between two neighbours, in each direction. `links`: the number that a unit uses at once within
+    a region.
+    """
 
     bytes_per_second: _Positive
     latency_seconds: Annotated[float, Field(ge=0)] = 0.0
@@ -37,7 +39,7 @@ class LinkFacts(_TopologyFacts):
 class Topology(_TopologyFacts):
     """`width` x `height` units of one kind: boards, cores, or systolic arrays with `systolic` cells per row.
 
-    Sizes are of each unit. A board's facts are defaults of the file's.
+    Sizes are for each unit. The facts of a board are defaults.
     """
 
     width: Annotated[int, Field(ge=1)]
@@ -51,7 +53,7 @@ class Topology(_TopologyFacts):
     link: LinkFacts
 
     @model_validator(mode="after")
-    def _whole(self) -> Self:
+    def _check(self) -> Self:
         kinds = [key for key in ("board", "core", "systolic") if getattr(self, key) is not None]
         if len(kinds) != 1:
             raise ValueError(f"one of board, core and systolic says what a unit is, not {len(kinds)} of them")
@@ -94,7 +96,7 @@ class Topology(_TopologyFacts):
 
     @property
     def ticks_link(self) -> UnitLink:
-        """The links in ticks of a unit."""
+        """The links, with times in ticks of a unit."""
         return UnitLink(
             self.link.bytes_per_second / self.clock, self.link.latency_seconds * self.clock, self.link.links
         )
@@ -110,11 +112,12 @@ def load_topology(path: Path) -> Topology:
             for it in error.errors()
         )
         raise ConfigError(f"{path.name} is not a topology: {faults}") from None
-    return _known(topology, path)
+    _require_known(topology, path)
+    return topology
 
 
-def _known(topology: Topology, path: Path) -> Topology:
-    """Return the topology after checking that its board or core exists."""
+def _require_known(topology: Topology, path: Path) -> None:
+    """Raise ConfigError unless the board or core of the units exists."""
     try:
         board = topology.unit_board
     except BoardNotFoundError as error:
@@ -126,4 +129,3 @@ def _known(topology: Topology, path: Path) -> Topology:
         except ConfigError as error:
             key = "board" if board else "core"
             raise ConfigError(f"{path.name} is not a topology: {key}: {error}") from None
-    return topology

@@ -1,4 +1,4 @@
-"""Regions by recursive cuts, as in the source, and a greedy partition for comparison."""
+"""Regions by recursive cuts, as in the published method (docs/pipeline.md), and a greedy partition."""
 
 from __future__ import annotations
 
@@ -23,9 +23,10 @@ class Region:
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One cut that the recursion considers: the region would be parted after group `cut - 1`.
+    """One cut that the recursion considers: it would part the region before group `cut`.
 
-    `whole`, `left`, `right` and `transfer` are t0 to t3; `taken` states whether the region is parted.
+    `whole`, `left`, `right`, `transfer`: the ticks t0 to t3 of the method; `taken`: whether the region is
+    parted.
     """
 
     region: Region
@@ -39,23 +40,25 @@ class Decision:
 
 
 def joined(objective: Objective, *ticks: float) -> float:
-    """Combine several stages and transfers: their sum, or the longest."""
+    """Return the objective of several stages and transfers: the sum of their ticks, or the longest."""
     return sum(ticks) if objective == "latency" else max(ticks)
 
 
 def worth(line: GroupLine, regions: Sequence[Region], objective: Objective) -> float:
-    """Return the objective of a partition, in ticks: expected latency of a frame, or time between frames."""
+    """Return the objective of a partition: the ticks of a frame, or the ticks between two frames."""
     stages = [float(line.stages[it.first, it.end, it.units]) for it in regions]
     transfers = [float(line.transfers[it.first]) for it in regions[1:]]
     return joined(objective, *stages, *transfers)
 
 
-def first(line: GroupLine, objective: Objective) -> tuple[tuple[Region, ...], tuple[Decision, ...]]:
-    """Return the source's partition, and its decisions.
+def first_admissible(
+    line: GroupLine, objective: Objective
+) -> tuple[tuple[Region, ...], tuple[Decision, ...]]:
+    """Return the partition by the first admissible cuts, as published, and its decisions.
 
-    The edges of a region are tried by ascending weight; the first that leaves both sides at least 1/M of the
-    work counts. The region is parted there if t0 > t1 + t2 + t3, or if it fits no unit; then each side in
-    turn.
+    The edges of a region of M units are tried by ascending weight. The first edge that leaves both sides at
+    least 1/M of the work is its cut. The region is parted there if t0 > t1 + t2 + t3, or if it fits no unit;
+    then each side is treated the same way.
     """
     decisions: list[Decision] = []
     regions = tuple(_parted(line, Region(0, len(line.groups), line.units.count), objective, decisions))
@@ -101,9 +104,9 @@ def _decision(line: GroupLine, region: Region, objective: Objective) -> Decision
 
 
 def greedy(line: GroupLine) -> tuple[Region, ...]:
-    """Return a region for each unit, up to its share of the remaining work, or as far as it fits.
+    """Return a region for each unit in order: its share of the remaining work, or as much as fits.
 
-    It ignores bytes. The last region takes the rest.
+    Transfers are ignored. The last region takes the rest.
     """
     regions: list[Region] = []
     start, count = 0, len(line.groups)

@@ -1,4 +1,4 @@
-"""The graph that a pipeline divides: operators, and the values between them."""
+"""The graph that a pipeline divides: operators without views, and the values between them."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from mcudeploy.tiling.dataflow import Dataflow
 
 @dataclass(frozen=True, slots=True)
 class WorkValue:
-    """A value that an operator writes and others read.
+    """A value that an operator writes and others read; operators are indices of `WorkGraph.names`.
 
-    `producer` is None for an input of the graph; `kept` marks an output. Operators are indices of
-    `WorkGraph.names`.
+    `producer`: None for an input of the graph; `kept`: whether it is an output of the graph.
     """
 
     name: str
@@ -24,7 +23,7 @@ class WorkValue:
 
 @dataclass(frozen=True, slots=True)
 class WorkGraph:
-    """Operators in a valid order, and their values. Raises ValueError for reading an unwritten value."""
+    """Operators in a valid order, and their values. Raises ValueError for a value that is read too early."""
 
     names: tuple[str, ...]
     values: tuple[WorkValue, ...]
@@ -44,9 +43,9 @@ class WorkGraph:
 
 
 def work_graph(flow: Dataflow) -> tuple[WorkGraph, tuple[int, ...]]:
-    """Return the graph of a model without its views, and the model's number of each operator.
+    """Return the graph of a model without views, and the number of each operator in the model.
 
-    A view is not an operator: its readers read the viewed tensor.
+    The readers of a view read the viewed tensor.
     """
     graph = flow.graph
     positions = tuple(at for at, operator in enumerate(graph.operators) if not operator.op.is_view)
