@@ -331,7 +331,7 @@ def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]], l
     if draw(st.integers(0, 3)) == 0:
         constants["weights"] = rng.integers(0, 256, weights).astype(np.int16) - draw(st.sampled_from([0, 90]))
     if large and draw(st.booleans()):
-        constants["weight_scale"][0] = draw(st.sampled_from([0.6, 9.0]))
+        constants["weight_scale"][0] = draw(st.sampled_from([0.3, 0.3, 0.6, 9.0]))
     operator = Operator("conv", conv, ("x",), "y", constants)
     values = rng.integers(-128, 128, shape).astype(np.int8).tobytes()
     return Work(operator, (x,), y, (values,), draw(st.integers(1, y.shape[0])))

@@ -14,6 +14,8 @@ from single_node import bounded, seeds
 
 from mcudeploy.ir.graph import DType, Graph, Quantization, Shape, Tensor
 from mcudeploy.ops.conv.conv import Conv2d
+from mcudeploy.ops.conv.conv_constants import ConvConstants
+from mcudeploy.ops.conv.conv_twice import settled
 from mcudeploy.ops.move.queue import Queue
 from mcudeploy.ops.reduce.reduce import Reduce
 from mcudeploy.ops.requantize import mean_multiplier, rounded_twice, tflite_multipliers
@@ -73,6 +75,35 @@ def test_results_of_every_cut(geometry: tuple[Conv2d, Shape], seed: int, growth:
     for rows in {result[0], 1, int(rng.integers(1, result[0] + 1))}:
         outputs = run_operator(graph, graph.operators[0], {"x": x}, rows, seed=seed)
         assert np.array_equal(outputs, wanted), f"blocks of {rows} rows"
+
+
+@pytest.mark.parametrize("scale", [0.3, 0.4999999, 0.25, 2.0**-2 + 2.0**-18, 2.0**-2 + 2.0**-20, 0.6, 1.5])
+@pytest.mark.parametrize("low", [-128, 5])
+@pytest.mark.parametrize("least_weight", [-127, -128])
+def test_two_multiplications_of_every_sum(scale: float, low: int, least_weight: int) -> None:
+    """Scales of a quarter and more: the sums of 18 bits of a small window, all of them."""
+    weights = np.full((2, 3, 3, 1), 100, np.int8)
+    weights[0, 0, 0, 0] = least_weight
+    multipliers, exponents = tflite_multipliers(np.array([scale, 0.01]))
+    own = ConvConstants(weights, np.array([77, 0], np.int32), multipliers, exponents)
+    output = Tensor("y", (3, 3, 2), DType.INT8, Y)
+    found = settled(own, {"act.min": low, "act.max": 127}, output)
+    if scale > 1:
+        assert found is None
+        return
+    assert found is not None and found[0].multipliers is not None
+    constants, left = found[0], found[1]["quant.left_shift"]
+    has_halves = scale in {0.25, 2.0**-2 + 2.0**-18}
+    is_opposite = scale < 0.5 and low == Y.zero_point and least_weight == -127 and not has_halves
+    assert left == (2 if scale > 0.5 else 0 if is_opposite else 1)
+    assert np.array_equal(constants.weights[0], -weights[0] if is_opposite else weights[0])
+    for channel, sums in enumerate((np.arange(-(2**17), 2**17), np.arange(-(2**17), 2**17))):
+        stored = -sums if is_opposite and channel == 0 else sums
+        first, power = constants.multipliers[channel].astype(np.int64)
+        once = stored + (stored * first + 2**31 >> 32)
+        results = np.clip(((once << left) * power + 2**31 >> 32) + Y.zero_point, low, 127)
+        wanted = rounded_twice(sums, int(multipliers[channel]), int(exponents[channel])) + Y.zero_point
+        assert np.array_equal(results, np.clip(wanted, low, 127))
 
 
 def _reference(conv: Conv2d, x: Array, shape: Shape, constants: dict[str, Array]) -> Array:

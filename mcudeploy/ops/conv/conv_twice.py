@@ -3,7 +3,8 @@
 Each rounding is a multiplication, which takes one instruction. The first, by multiplier / 2^31, adds
 sum * (2 * multiplier - 2^32) / 2^32 to the sum. The second multiplies by 2^(32 - shift), which rounds halves
 up. The factor 2^(32 - shift) + 1 adds the value itself to the fraction: it rounds halves away from zero if
-values are less than 2^(32 - shift). See mcud_simd.h.
+values are less than 2^(32 - shift). See mcud_simd.h. With a shift of 1 the second factor would be 2^31. An
+int32 has -2^31 alone, so such a channel has the opposite weights and bias, too.
 """
 
 from __future__ import annotations
@@ -31,6 +32,9 @@ TWINS = frozenset({
 """The kernels that have a twin, printed from their source."""
 _CONSTANT_SHIFT = 8
 _LEAST_SHIFT = 2
+_OPPOSITE_SHIFT = 1
+_WITHOUT_OPPOSITE = (-128, -8)
+"""Weights whose opposite needs more than eight bits, or more than four."""
 _SATURATED_SHIFT = 12
 """Up to this shift, a value of 2^(32 - shift) saturates."""
 _WORD_BITS = 32
@@ -47,19 +51,24 @@ def settled(constants: ConvConstants, numbers: Params, output: Tensor) -> tuple[
     constants = _without_constant(constants, numbers, zero_point)
     assert constants.multipliers is not None and constants.exponents is not None
     multipliers, shifts = constants.multipliers.astype(np.int64), -constants.exponents.astype(np.int64)
-    left = max(0, _LEAST_SHIFT - int(shifts.min()))
     if shifts.min() < 0:
         return None
-    shifts += left
-    lowest, highest = _sums(constants)
-    values = (np.maximum(-lowest, highest) * multipliers >> 31) + 1 << left
-    is_exact = (values < 1 << _WORD_BITS - shifts) | (shifts <= _SATURATED_SHIFT)
     low = numbers["act.min"]
     assert isinstance(low, int)
     halves_up = low >= zero_point  # negative results are clipped
+    sums = np.maximum(*np.abs(_sums(constants)))
+    opposite = (shifts == _OPPOSITE_SHIFT) & halves_up & _has_opposite(constants, sums)
+    left = max(0, _LEAST_SHIFT - int(shifts[~opposite].min(initial=_LEAST_SHIFT)))
+    if left > 0:
+        opposite[:] = False  # all second factors fit
+    shifts += left
+    values = (sums * multipliers >> 31) + 1 << left
+    is_exact = (values < 1 << _WORD_BITS - shifts) | (shifts <= _SATURATED_SHIFT)
     if values.max() >= 1 << 31 or not (halves_up or is_exact.all()):
         return None
     powers = (1 << _WORD_BITS - shifts) + (0 if halves_up else 1)
+    powers[opposite] *= -1
+    constants = _with_opposite(constants, opposite)
     factors = np.stack([2 * multipliers - (1 << _WORD_BITS), powers], axis=1).astype(np.int32)
     settled_constants = replace(constants, multipliers=factors, exponents=None)
     return settled_constants, {"quant.left_shift": left, **numbers}
@@ -71,6 +80,28 @@ def _sums(constants: ConvConstants) -> tuple[NDArray[np.int64], NDArray[np.int64
     above, below = np.maximum(weights, 0).sum(axis=1), np.minimum(weights, 0).sum(axis=1)
     bias = constants.bias.astype(np.int64)
     return bias - 128 * above + 127 * below, bias + 127 * above - 128 * below
+
+
+def _has_opposite(constants: ConvConstants, sums: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the opposite of a channel's sums, which are at most `sums`, gives the same results.
+
+    The first multiplication would round halves down, so none may occur: sum * multiplier = 2^30 modulo 2^31.
+    """
+    assert constants.multipliers is not None
+    multipliers = constants.multipliers.astype(np.int64)
+    lowest = constants.weights.reshape(len(sums), -1).min(axis=1)
+    return (sums * (multipliers & -multipliers) < 1 << 30) & ~np.isin(lowest, _WITHOUT_OPPOSITE)
+
+
+def _with_opposite(constants: ConvConstants, opposite: NDArray[np.bool_]) -> ConvConstants:
+    """The constants with the opposite weights and bias of some channels."""
+    signs = np.where(opposite, -1, 1)
+    along = signs.reshape(-1, *[1] * (constants.weights.ndim - 1))
+    return replace(
+        constants,
+        weights=(constants.weights * along).astype(constants.weights.dtype),
+        bias=(constants.bias * signs).astype(np.int32),
+    )
 
 
 def _without_constant(constants: ConvConstants, numbers: Params, zero_point: int) -> ConvConstants:
