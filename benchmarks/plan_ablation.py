@@ -80,10 +80,10 @@ PARTS: dict[str, Callable[[], AbstractContextManager[object]]] = {
     "prefixes": lambda: patch.object(Space, "prefixes", _nothing),
     "changes of cuts": lambda: patch.object(Space, "moves", _nothing),
     "16 candidates (1)": lambda: patch.object(best_first, "KEPT", 1),
-    "recomputed halos": lambda: _without_stage("_recomputed"),
-    "better orders": lambda: _without_stage("_reordered"),
-    "moves of the best plans": lambda: _without_stage("_relocated"),
-    "order and moves of the best plan": lambda: _without_stage("_perfected"),
+    "recomputed halos": lambda: _without_stage("_recomputing"),
+    "better orders": lambda: _without_stage("_reordering"),
+    "moves of the best plans": lambda: _without_stage("_relocating"),
+    "order and moves of the best plan": lambda: _without_stage("_improving_the_best"),
     "all moves": _no_moves,
     "looking ahead in relocation (16 births only)": lambda: patch.object(
         relocation, "_TRIES", relocation._TRIES[:1]

@@ -37,14 +37,14 @@ class PlacementProblem:
     """Rectangles in one memory.
 
     A `stack` lists rectangles that lie in sequence, the first one aligned; only their common base is free.
-    A group of `again` lists rectangles that live in turn: those of one rematerialised block, or
+    A group of `in_turn` lists rectangles that live in turn: those of one rematerialised block, or
     of tensors of one tag. First fit gives a group one offset, so that one row table suffices; searches may
     give it several.
     """
 
     rectangles: tuple[Rectangle, ...]
     stacks: tuple[tuple[int, ...], ...] = ()
-    again: tuple[tuple[int, ...], ...] = ()
+    in_turn: tuple[tuple[int, ...], ...] = ()
 
     def __post_init__(self) -> None:
         stacked = [index for stack in self.stacks for index in stack]
@@ -52,10 +52,10 @@ class PlacementProblem:
             raise ValueError("a stack is empty")
         if not all(len(self.rectangles[index].life) for index in stacked):
             raise ValueError("a rectangle of a stack never lives")
-        bound = stacked + [index for group in self.again for index in group]
+        bound = stacked + [index for group in self.in_turn for index in group]
         if len(set(bound)) < len(bound):
             raise ValueError("a rectangle is bound twice")
-        for one, other in (pair for group in self.again for pair in pairwise(group)):
+        for one, other in (pair for group in self.in_turn for pair in pairwise(group)):
             if self.rectangles[one].life.hi > self.rectangles[other].life.lo:
                 raise ValueError("a block is recomputed while it is live")
 
@@ -64,8 +64,8 @@ class PlacementProblem:
         never divided.
         """
         number = {index: at for at, index in enumerate(indices)}
-        stacks, again = (
+        stacks, in_turn = (
             tuple(tuple(number[index] for index in group) for group in groups if group[0] in number)
-            for groups in (self.stacks, self.again)
+            for groups in (self.stacks, self.in_turn)
         )
-        return PlacementProblem(tuple(self.rectangles[index] for index in indices), stacks, again)
+        return PlacementProblem(tuple(self.rectangles[index] for index in indices), stacks, in_turn)

@@ -81,7 +81,7 @@ class HopPoint:
 
 @dataclass(frozen=True, slots=True)
 class HopCurve:
-    """Plans of a window that moves which keep different rows, those with the least work first, and the
+    """Plans of a moving window that keep different rows, those with the least work first; and `whole`, the
     unsplit plan that computes whole windows.
     """
 
@@ -123,7 +123,7 @@ class Planned:
         return (*self.candidates, self.baseline) if self.offers_baseline else self.candidates
 
     def limit(self, max_overhead: float) -> float:
-        """Return the latency limit of these plans in percent over the baseline, for that of the options."""
+        """Return the latency limit in percent over the baseline: `own_overhead`, or that of the options."""
         return max_overhead if self.own_overhead is None else self.own_overhead
 
     def with_rows_of(self, first: Planned) -> Planned:
@@ -131,7 +131,7 @@ class Planned:
         return replace(self, own_overhead=first.own_overhead, hop_curve=first.hop_curve)
 
     def smaller_than(self, chosen: Plan, first: Planned) -> Planned:
-        """Return those of these plans that are smaller than one chosen from `first`, and then that one."""
+        """Return the plans that are smaller than `chosen`, a plan of `first`, and then `chosen`."""
         smaller = [it for it in self.candidates if it.layout.arena_bytes < chosen.layout.arena_bytes]
         last = () if chosen is first.baseline else (chosen,)
         models = {**first.models, **self.models}
@@ -175,10 +175,10 @@ def find_plans(
     if tiles is None and options.load_constants != "never" and (options.plan_file is None or options.resume):
         planned = _loading(planned, board, options)
     planned = despite_interrupt(lambda: _without_faults(_fitting(planned, board, options.ram_limit), board))
-    return replace(planned, candidates=_tried(planned.candidates, options.time_limit))
+    return replace(planned, candidates=_few_enough(planned.candidates, options.time_limit))
 
 
-def _tried(plans: tuple[Plan, ...], time_limit: float) -> tuple[Plan, ...]:
+def _few_enough(plans: tuple[Plan, ...], time_limit: float) -> tuple[Plan, ...]:
     """Return the plans that can be tried in `time_limit` seconds, at least two: the first, and the fastest.
 
     The number does not depend on the time that trials take, so all commands choose from the same plans.
@@ -322,9 +322,9 @@ def search_plans(
 ) -> Planned:
     """Return the plans that `find_plans` chooses from: they may not fit, and are not checked yet."""
     _require_compatible(model, options)
-    model, read = _on_units(model, board, options)
-    stored = None if read is None else read.plan
-    models = {} if read is None else {read.model.form: read.model}
+    model, from_file = _on_units(model, board, options)
+    stored = None if from_file is None else from_file.plan
+    models = {} if from_file is None else {from_file.model.form: from_file.model}
     options = options if stored is None else replace(options, stream_input=stored.form.streamed)
     if model.cores > 1:
         board = _shared_by_cores(board, options)
@@ -369,7 +369,7 @@ def search_plans(
 
 
 def _bounded(planned: Planned, cut: Model) -> Planned:
-    """Return the plans with lower bounds of their memory; without after Ctrl-C."""
+    """Return the plans with lower bounds of their memory, unless Ctrl-C interrupts their computation."""
     try:
         bounds = cut_bounds(cut).at_most(planned.baseline.layout.arena_bytes)
     except KeyboardInterrupt:
@@ -453,7 +453,7 @@ def _fitting(planned: Planned, board: Board, ram_limit: int | None) -> Planned:
 
 def _without_faults(planned: Planned, board: Board) -> Planned:
     """Return the plans that the checker accepts. Raises PlanFaultError if it refuses the unsplit plan."""
-    way = f"Please report this with the model, the command line, and mcudeploy {__version__}"
+    request = f"Please report this with the model, the command line, and mcudeploy {__version__}"
 
     def fault(plan: Plan) -> PlanFaultError | None:
         try:
@@ -472,8 +472,8 @@ def _without_faults(planned: Planned, board: Board) -> Planned:
         if error is None:
             sound.append(plan)
         else:
-            _LOG.warning("warning: %s. It is passed over. %s", error, way)
+            _LOG.warning("warning: %s. It is passed over. %s", error, request)
     error = fault(planned.baseline) if planned.offers_baseline else None
     if error is not None:
-        raise PlanFaultError(f"{error}. It is the unsplit one. {way}")
+        raise PlanFaultError(f"{error}. It is the unsplit one. {request}")
     return replace(planned, candidates=tuple(sound))

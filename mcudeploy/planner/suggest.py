@@ -38,7 +38,7 @@ class WaysOut:
 
     def proposals(self, boards: Sequence[Board]) -> list[Proposal]:
         """Return the proposals that work; `boards` may be proposed too."""
-        if self.options.states_plan:  # of the user, so there was no search
+        if self.options.states_plan:  # then there was no search
             return []
         proposals: list[Proposal] = []
         if footprint.weights_bytes(self.model.calls) <= self.board.flash_room:
@@ -58,28 +58,29 @@ class WaysOut:
         return bool(options.memory_limits) or (options.ram_limit, options.flash_limit) != (None, None)
 
     def _by_search(self) -> list[Proposal]:
-        """Try other memories for inputs and outputs, cuts, a streamed input, and more overhead separately;
-        the last two together if neither suffices.
+        """Try other memories for inputs and outputs, cuts, a streamed input, and more overhead separately.
+
+        If neither of the last two suffices, try them together.
         """
         options, proposals = self.options, list[Proposal]()
         board = options.limited(self.board)
         if board.keeps_reach:
-            proposals += self._tried("--no-dma-io", replace(options, dma_io=False))
+            proposals += self._proposal_of("--no-dma-io", replace(options, dma_io=False))
         if not options.split:
             if options.placement == "tags":
                 return proposals
-            proposals += self._tried("--split", replace(options, split=True))
+            proposals += self._proposal_of("--split", replace(options, split=True))
             return proposals
         streamed = replace(options, stream_input=True)
         streams = not options.stream_input and self.model.window is None
         if streams:
-            proposals += self._tried("--stream-input", streamed)
+            proposals += self._proposal_of("--stream-input", streamed)
         proposals += self._by_overhead("", options)
         if not proposals and streams:
             proposals += self._by_overhead("--stream-input ", streamed)
         return proposals
 
-    def _tried(self, option: str, options: Options) -> list[Proposal]:
+    def _proposal_of(self, option: str, options: Options) -> list[Proposal]:
         """Return the proposal of these options if they work."""
         planned, fitting = self._search(options)
         plan = min(fitting, key=_ticks, default=None)
@@ -130,7 +131,7 @@ class WaysOut:
             ram_limit = align_up(arena, grain)
             words.append(f"--ram-limit {ram_limit}")
         wider = replace(options, memory_limits=tuple(wanted.items()), ram_limit=ram_limit)
-        return self._tried(" ".join(words), wider) if words else []
+        return self._proposal_of(" ".join(words), wider) if words else []
 
     def _by_boards(self, boards: Sequence[Board]) -> Iterator[Proposal]:
         """Yield the board with the least RAM that has room, with this board's options as far as supported."""
@@ -166,7 +167,6 @@ class WaysOut:
         """Return the result of a search with these options, and its plans that fit."""
         board = options.limited(self.board)
         planned = search_plans(self.model, board, replace(options, time_limit=_SEARCH_S))
-
         self._arenas += [plan.layout.arena_bytes for plan in planned.choices]
 
         def fits(plan: Plan) -> bool:

@@ -19,8 +19,8 @@ class RowAccess:
 
     If step >= 0, iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi), clipped to
     the input's rows. A negative step mirrors this. With `table`, they read the hull of its entries. `whole`:
-    the input is a view with other rows than its memory, so all of it is read. `awaited`: no
-    row is read, but the last step runs after the whole input is computed.
+    the input is a view with another number of rows than its memory, so all of it is read. `awaited`: no row
+    is read, but the last step runs after the whole input is computed.
     """
 
     root: str
@@ -43,8 +43,8 @@ class RowAccess:
         return max(lo, 0), min(hi, self.rows)
 
     def beyond(self, first: int, end: int) -> tuple[bool, bool]:
-        """Return whether iteration rows [first, end) reach above the input's first row, and
-        below its last.
+        """Return whether iteration rows [first, end) reach above the first row of the input, and below its
+        last.
         """
         if self.table is not None:
             return False, False
@@ -110,7 +110,7 @@ def _readings(graph: Graph, operator: Operator, roots: dict[str, str]) -> tuple[
 
 
 def _reading(nest: LoopNest, operand: int, start: RowAccess, run_through: AnyIndex) -> RowAccess:
-    """The rows read by steps that run through the rows of the output, or of the first input."""
+    """Return the rows read by steps that run through the rows of the output, or of the first input."""
     index = nest.reads[operand][0]
     axes = {axis.name: axis for axis in nest.axes}
     steps = run_through.steps if isinstance(run_through, Index) else (("", 0),)

@@ -122,15 +122,16 @@ def lives(tiled: TiledGraph, steps: tuple[Step, ...], separate: Collection[tuple
         first[base : base + count] = [min(first[base : base + count])] * count  # contiguous, live as a whole
         for block in range(base, base + count):
             gaps.pop(block, None)
-    return Lives(first, end, _heirs(tiled, steps, (first, end), separate), gaps)
+    return Lives(first, end, _successors(tiled, steps, (first, end), separate), gaps)
 
 
-def _heirs(
+def _successors(
     tiled: TiledGraph,
     steps: tuple[Step, ...],
     spans: tuple[list[int], list[int]],
     separate: Collection[tuple[str, str]],
 ) -> list[int]:
+    """Return, for each block, the block that takes over its memory; -1 for none."""
     first, end = spans
     ids = tiled.block_ids() if separate else []
     reuses = [-1] * tiled.blocks

@@ -37,18 +37,18 @@ class Locations:
         self._ends = {(each.tensor, each.block, each.to): each.end for each in transfers}
         self._changes: dict[BlockTable, list[tuple[int, int, int]]] = {}
         self._versions_of: dict[tuple[BlockTable, int], list[int]] = defaultdict(list)
-        self._in: dict[str, tuple[str, ...]] = {}
+        self._memories_of: dict[str, tuple[str, ...]] = {}
         for name, blocks in residences.items():
-            self._in[name] = memories_of(blocks)
-            for memory in self._in[name]:
-                self._take_in(BlockTable(name, memory), blocks)
+            self._memories_of[name] = memories_of(blocks)
+            for memory in self._memories_of[name]:
+                self._add_versions(BlockTable(name, memory), blocks)
 
     @classmethod
     def of(cls, layout: Layout) -> Locations:
         """Return the locations of the tensors of a layout."""
         return cls(layout.blocks, layout.transfers, layout.arenas)
 
-    def _take_in(self, table: BlockTable, blocks: Residences) -> None:
+    def _add_versions(self, table: BlockTable, blocks: Residences) -> None:
         changes: list[tuple[int, int, int, int]] = []
         for number, block in enumerate(blocks):
             stays = [each for each in block if each.memory == table.memory]
@@ -65,7 +65,7 @@ class Locations:
 
     def memories(self, name: str) -> tuple[str, ...]:
         """Return all memories in which blocks of a tensor ever reside."""
-        return self._in[name]
+        return self._memories_of[name]
 
     def destination(self, block_id: BlockId, time: int) -> Residence:
         """Return the residence into which a step writes a block.
@@ -77,7 +77,7 @@ class Locations:
         residences = self._residences[name][block]
         own = [each for at, each in enumerate(residences) if (name, block, at) not in self._ends]
         here = [each for each in own if time in each.life]
-        ready = (self._there(name, block, memory, time) for memory in self._memories)
+        ready = (self._readable(name, block, memory, time) for memory in self._memories)
         here += [] if here else [each for each in ready if each is not None][:1]
         return here[-1] if here else own[0] if own else residences[0]
 
@@ -86,14 +86,14 @@ class Locations:
 
         For no blocks it is one in which the tensor resides at some time.
         """
-        if len(self._in[name]) == 1 or not blocks:
-            return self._in[name][0]
+        if len(self._memories_of[name]) == 1 or not blocks:
+            return self._memories_of[name][0]
         for memory in self._memories:
-            if all(self._there(name, block, memory, time) is not None for block in blocks):
+            if all(self._readable(name, block, memory, time) is not None for block in blocks):
                 return memory
-        return self._in[name][0]  # unreachable for a plan that the checker accepts
+        return self._memories_of[name][0]  # unreachable for a plan that the checker accepts
 
-    def _there(self, name: str, block: int, memory: str, time: int) -> Residence | None:
+    def _readable(self, name: str, block: int, memory: str, time: int) -> Residence | None:
         """Return the residence of a block in a memory if a step can read it there."""
         for at, each in enumerate(self._residences[name][block]):
             ready = self._ends.get((name, block, at), each.life.lo)
@@ -102,8 +102,8 @@ class Locations:
         return None
 
     def offset(self, table: BlockTable, block: int, time: int) -> int:
-        """Return the offset of a block at a step: its next one before its first live range, its last one
-        after.
+        """Return the offset of a block at a step: before its residences that of the first, between and after
+        them that of the last one.
         """
         stays = [each for each in self._residences[table.name][block] if each.memory == table.memory]
         begun = bisect_right(stays, time, key=lambda each: each.life.lo)

@@ -54,7 +54,7 @@ def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traf
     return Traffic(tensors, scratch)
 
 
-_TOGETHER = 4
+_OUTPUTS_PER_LOAD = 4
 """The number of outputs that a multiplying kernel computes per load of an input (benchmarks/loads.py)."""
 
 
@@ -80,7 +80,7 @@ def loads_per_byte(graph: Graph, operator: Operator, scratch_bytes: int) -> list
             and (operand or scratch_bytes <= window * graph.tensors[name].dtype.size_bytes)
         ):
             outside = prod(size for axis, size in sizes.items() if axis not in used)
-            loads *= -(-outside // _TOGETHER)
+            loads *= -(-outside // _OUTPUTS_PER_LOAD)
         factors.append(loads)
     return factors
 

@@ -104,7 +104,7 @@ def test_the_first_plan_that_keeps_the_limit_is_taken(
 def test_a_short_time_limit_leaves_fewer_plans_to_try(seconds: float, numbers: str, model: Path) -> None:
     plan = api._planned(model, BOARD, OPTIONS, SILENT).plan
     plans = tuple(replace(plan, layout=replace(plan.layout, arenas={"sram": size})) for size in range(5))
-    tried = planner._tried(plans, seconds)
+    tried = planner._few_enough(plans, seconds)
     assert "".join(str(one.layout.arena_bytes) for one in tried) == numbers
 
 

@@ -31,10 +31,10 @@ def problems(draw: st.DrawFn, most: int = 5) -> PlacementProblem:
     """Rectangles of one alignment, some with a stack, or with a rematerialised block."""
     alignment = draw(st.sampled_from([1, 1, 2]))
     items = draw(st.lists(rectangles(alignment), min_size=2, max_size=most))
-    kind, (first, second, *_) = draw(st.sampled_from(["", "stack", "again"])), items
-    if kind == "again" and first.life.hi <= second.life.lo:
+    kind, (first, second, *_) = draw(st.sampled_from(["", "stack", "in_turn"])), items
+    if kind == "in_turn" and first.life.hi <= second.life.lo:
         items[1] = replace(second, size_bytes=first.size_bytes)
-        return PlacementProblem(tuple(items), again=((0, 1),))
+        return PlacementProblem(tuple(items), in_turn=((0, 1),))
     return PlacementProblem(tuple(items), stacks=((0, 1),) if kind == "stack" else ())
 
 

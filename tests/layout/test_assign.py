@@ -18,7 +18,7 @@ from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
-from mcudeploy.planner.place.banks import ArenaMemory, Assigned, MemoryAssignment, RectangleGroup
+from mcudeploy.planner.place.memory_assignment import ArenaMemory, Assigned, MemoryAssignment, RectangleGroup
 
 
 def budget() -> Budget:
@@ -41,7 +41,7 @@ def tasks(draw: st.DrawFn, most: int) -> MemoryAssignment:
         ]
         again.append(tuple(range(len(items), len(items) + len(lives))))
         items += lives
-    banks = [
+    memories = [
         ArenaMemory(
             f"m{at}",
             draw(st.sampled_from([0, 8, 16, 24])),
@@ -57,37 +57,37 @@ def tasks(draw: st.DrawFn, most: int) -> MemoryAssignment:
     groups = [
         RectangleGroup(
             tuple(index for lives, one in zip(again, of, strict=True) if one == number for index in lives),
-            tuple(sorted(draw(st.sets(st.sampled_from(range(len(banks))), min_size=1)))),
+            tuple(sorted(draw(st.sets(st.sampled_from(range(len(memories))), min_size=1)))),
             draw(st.integers(0, 9)),
         )
         for number in sorted(set(of))
     ]
     repeated = tuple(lives for lives in again if len(lives) > 1)
-    return MemoryAssignment.of(PlacementProblem(tuple(items), stacks, repeated), groups, banks)
+    return MemoryAssignment.of(PlacementProblem(tuple(items), stacks, repeated), groups, memories)
 
 
-def costs(task: MemoryAssignment, banks: tuple[int, ...]) -> tuple[float, int]:
-    at = list(zip(task.groups, banks, strict=True))
-    cost = sum(group.accessed_bytes * task.banks[bank].cost for group, bank in at)
-    return cost, sum(max(1, group.accessed_bytes) * bank for group, bank in at)
+def costs(task: MemoryAssignment, memories: tuple[int, ...]) -> tuple[float, int]:
+    at = list(zip(task.groups, memories, strict=True))
+    cost = sum(group.accessed_bytes * task.memories[memory].cost for group, memory in at)
+    return cost, sum(max(1, group.accessed_bytes) * memory for group, memory in at)
 
 
 def solve(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     """The assignment, checked against the rules; each memory is checked separately if nothing moves."""
     assignment = assign(task, budget)
-    assert all(bank in group.banks for group, bank in zip(task.groups, assignment.banks, strict=True))
-    for number, bank in enumerate(task.banks):
-        groups = [group for group, at in zip(task.groups, assignment.banks, strict=True) if at == number]
+    assert all(at in group.memories for group, at in zip(task.groups, assignment.memories, strict=True))
+    for number, memory in enumerate(task.memories):
+        groups = [group for group, at in zip(task.groups, assignment.memories, strict=True) if at == number]
         indices = sorted(index for group in groups for index in group.rectangles)
         if not indices:
-            assert bank.name not in assignment.used_bytes
+            assert memory.name not in assignment.used_bytes
             continue
-        used = assignment.used_bytes[bank.name]
+        used = assignment.used_bytes[memory.name]
         assert used % ARENA_GRAIN_BYTES == 0
-        assert not assignment.fits or used <= bank.capacity_bytes
+        assert not assignment.fits or used <= memory.capacity_bytes
         if not assignment.moves:
             items = (task.problem.rectangles[index] for index in indices)
-            aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in items)
+            aligned = (replace(item, alignment=lcm(item.alignment, memory.alignment)) for item in items)
             at = {index: place for place, index in enumerate(indices)}
             stacks = (stack for stack in task.problem.stacks if stack[0] in at)
             problem = PlacementProblem(tuple(aligned), tuple(tuple(at[i] for i in stack) for stack in stacks))
@@ -95,16 +95,16 @@ def solve(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     return assignment
 
 
-def loads_fit(task: MemoryAssignment, banks: tuple[int, ...]) -> bool:
+def loads_fit(task: MemoryAssignment, memories: tuple[int, ...]) -> bool:
     """Whether the live bytes keep the capacities at every step."""
-    for number, bank in enumerate(task.banks):
-        groups = [group for group, at in zip(task.groups, banks, strict=True) if at == number]
+    for number, memory in enumerate(task.memories):
+        groups = [group for group, at in zip(task.groups, memories, strict=True) if at == number]
         alive = [0] * 8
         for index in (index for group in groups for index in group.rectangles):
             life = task.problem.rectangles[index].life
             for step in range(life.lo, life.hi):
                 alive[step] += task.padded_bytes(index, number)
-        if max(alive) > bank.capacity_bytes:
+        if max(alive) > memory.capacity_bytes:
             return False
     return True
 
@@ -113,10 +113,10 @@ def loads_fit(task: MemoryAssignment, banks: tuple[int, ...]) -> bool:
 @given(tasks(most=6))
 def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryAssignment) -> None:
     solution = solve(task, budget())
-    choices = sorted(product(*(group.banks for group in task.groups)), key=lambda banks: costs(task, banks))
-    least = next((costs(task, banks) for banks in choices if loads_fit(task, banks)), None)
+    choices = sorted(product(*(group.memories for group in task.groups)), key=lambda each: costs(task, each))
+    least = next((costs(task, memories) for memories in choices if loads_fit(task, memories)), None)
     if solution.fits and solution.proven:
-        assert least is None or costs(task, solution.banks) <= least
+        assert least is None or costs(task, solution.memories) <= least
     if not solution.fits and solution.proven:
         assert least is None
 
@@ -126,7 +126,7 @@ def test_a_proven_assignment_is_the_least_by_what_is_alive(task: MemoryAssignmen
 def test_filling_keeps_every_rule(task: MemoryAssignment) -> None:
     solution = solve(task, None)
     if solution.fits and solution.proven:
-        assert costs(task, solution.banks) <= costs(task, solve(task, budget()).banks)
+        assert costs(task, solution.memories) <= costs(task, solve(task, budget()).memories)
 
 
 def test_what_is_read_most_lies_where_it_costs_least() -> None:
@@ -140,7 +140,7 @@ def test_what_is_read_most_lies_where_it_costs_least() -> None:
         PlacementProblem(items), groups, [ArenaMemory("fast", 16), ArenaMemory("slow", 64, cost=4)]
     )
     assignment = assign(task, budget())
-    assert (assignment.banks, assignment.fits, assignment.proven) == ((1, 0, 0), True, True)
+    assert (assignment.memories, assignment.fits, assignment.proven) == ((1, 0, 0), True, True)
 
 
 def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
@@ -154,7 +154,7 @@ def test_what_has_room_only_with_moves_lies_where_it_costs_least() -> None:
         [ArenaMemory("fast", 32), ArenaMemory("slow", 64, cost=4)],
     )
     solution = solve(task, budget())
-    assert (solution.banks, solution.used_bytes) == ((0,), {"fast": 32})
+    assert (solution.memories, solution.used_bytes) == ((0,), {"fast": 32})
 
 
 def test_what_is_alive_beyond_all_memories_is_refused_with_proof() -> None:
@@ -175,16 +175,16 @@ def test_thousands_of_blocks_are_put_into_two_memories() -> None:
         for block in range(50)
     )
     groups = [RectangleGroup(tuple(range(50 * t, 50 * t + 50)), (0, 1), 1000 * (t % 7)) for t in range(60)]
-    banks = [ArenaMemory("fast", 5200, alignment=4), ArenaMemory("slow", 1 << 20, cost=3, alignment=4)]
-    assignment = assign(MemoryAssignment.of(PlacementProblem(items), groups, banks), budget())
+    memories = [ArenaMemory("fast", 5200, alignment=4), ArenaMemory("slow", 1 << 20, cost=3, alignment=4)]
+    assignment = assign(MemoryAssignment.of(PlacementProblem(items), groups, memories), budget())
     assert assignment.fits
     assert assignment.used_bytes["fast"] <= 5200
-    assert 0 < sum(assignment.banks) < 60
+    assert 0 < sum(assignment.memories) < 60
 
 
 def test_a_group_without_a_memory_is_refused() -> None:
     problem = PlacementProblem((rectangle(8, (0, 2)), rectangle(8, (0, 2))))
-    with pytest.raises(ValueError, match="no bank"):
+    with pytest.raises(ValueError, match="no memory"):
         assign(MemoryAssignment.of(problem, [RectangleGroup((0, 1), (), 1)], [ArenaMemory("one", 64)]), None)
 
 
@@ -197,6 +197,6 @@ def test_what_fragments_a_memory_goes_to_one_with_room(seed: int) -> None:
         begin = draw.randrange(80)
         items.append(rectangle(8 * draw.randint(1, 60), (begin, begin + draw.randint(1, 25))))
     groups = [RectangleGroup((index,), (0, 1), draw.randint(1, 99)) for index in range(len(items))]
-    banks = [ArenaMemory("fast", 1600, 0.0), ArenaMemory("large", 1 << 20, 1.0)]
-    task = MemoryAssignment.of(PlacementProblem(tuple(items)), groups, banks)
+    memories = [ArenaMemory("fast", 1600, 0.0), ArenaMemory("large", 1 << 20, 1.0)]
+    task = MemoryAssignment.of(PlacementProblem(tuple(items)), groups, memories)
     assert assign(task, None).fits

@@ -75,7 +75,7 @@ def test_first_fit_is_the_same_before_it_is_compiled(problem: PlacementProblem) 
 
 def test_a_recomputed_block_has_one_offset_by_first_fit() -> None:
     lives = rectangle(8, (0, 2)), rectangle(8, (6, 8))
-    problem = PlacementProblem((*lives, rectangle(8, (2, 6)), rectangle(4, (0, 8))), again=((0, 1),))
+    problem = PlacementProblem((*lives, rectangle(8, (2, 6)), rectangle(4, (0, 8))), in_turn=((0, 1),))
     offsets = fixed_orders(Clusters.of(problem), 0)
     check_offsets(problem, offsets)
     assert (offsets[0], used_bytes(problem, offsets)) == (offsets[1], 12)
@@ -83,19 +83,19 @@ def test_a_recomputed_block_has_one_offset_by_first_fit() -> None:
 
 def test_short_lives_of_one_block_hang_from_the_top_together() -> None:
     items = rectangle(3, (0, 1)), rectangle(3, (2, 3)), rectangle(4, (2, 3)), rectangle(2, (0, 3))
-    problem = PlacementProblem(items, again=((0, 1),))
+    problem = PlacementProblem(items, in_turn=((0, 1),))
     assert short_lived_at_the_top(problem, 20) == {0: 17, 1: 17, 2: 13}
 
 
 def test_a_part_of_a_problem_keeps_what_binds_it() -> None:
     items = tuple(rectangle(size, (at, at + 1)) for at, size in enumerate((1, 2, 3, 4, 5)))
-    problem = PlacementProblem(items, stacks=((0, 1),), again=((2, 4),))
+    problem = PlacementProblem(items, stacks=((0, 1),), in_turn=((2, 4),))
     assert problem.part([1, 0, 3]) == PlacementProblem((items[1], items[0], items[3]), stacks=((1, 0),))
-    assert problem.part([2, 3, 4]) == PlacementProblem(items[2:], again=((0, 2),))
+    assert problem.part([2, 3, 4]) == PlacementProblem(items[2:], in_turn=((0, 2),))
 
 
 @pytest.mark.parametrize(
-    ("stacks", "again", "message"),
+    ("stacks", "in_turn", "message"),
     [
         (((0, 1), (1, 2)), (), "bound twice"),
         (((0, 1),), ((1, 2),), "bound twice"),
@@ -105,11 +105,11 @@ def test_a_part_of_a_problem_keeps_what_binds_it() -> None:
     ],
 )
 def test_rectangles_are_bound_once(
-    stacks: tuple[tuple[int, ...], ...], again: tuple[tuple[int, ...], ...], message: str
+    stacks: tuple[tuple[int, ...], ...], in_turn: tuple[tuple[int, ...], ...], message: str
 ) -> None:
     items = rectangle(1, (0, 2)), rectangle(1, (1, 3)), rectangle(1, (3, 4)), rectangle(1, (0, 0))
     with pytest.raises(ValueError, match=message):
-        PlacementProblem(items, stacks, again)
+        PlacementProblem(items, stacks, in_turn)
 
 
 def test_what_never_lives_is_in_nobodys_way() -> None:

@@ -233,7 +233,7 @@ def test_a_tighter_arena_than_the_size_asked_for(
 def test_a_recomputed_block_may_have_another_offset() -> None:
     """A block of two bytes is rematerialised in the place of its neighbour, which still exists elsewhere."""
     lives = rectangle(2, (0, 2)), rectangle(2, (5, 6))
-    problem = PlacementProblem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), again=((0, 1),))
+    problem = PlacementProblem((*lives, rectangle(1, (1, 4)), rectangle(1, (3, 6))), in_turn=((0, 1),))
     assert (by_permutations(problem), lower_bound(problem)) == (4, 3)
     relocated = relocation_of(problem, 3)
     assert relocated is not None and not relocated.moves

@@ -164,8 +164,7 @@ def plan_text(plan: Plan, model_sha256: str) -> str:
 
 def _constants_entry(constants: LoadedConstants) -> _Constants:
     place = constants.place
-    where = (place.life.lo, place.life.hi, place.memory, place.offset)
-    return constants.size_bytes, constants.home, where
+    return constants.size_bytes, constants.home, (place.life.lo, place.life.hi, place.memory, place.offset)
 
 
 def _constants_of(content: PlanFile) -> dict[str, LoadedConstants]:

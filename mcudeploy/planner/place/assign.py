@@ -15,7 +15,7 @@ import numpy as np
 
 from mcudeploy.common.fast import lacking
 from mcudeploy.planner.place.arena import Budget
-from mcudeploy.planner.place.banks import Assigned, MemoryAssignment
+from mcudeploy.planner.place.memory_assignment import Assigned, MemoryAssignment
 
 _TURNS = 6
 """Maximum retries if a memory cannot be packed; first fit lowers its limit by this part at least."""
@@ -27,16 +27,16 @@ def assign(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     Without a budget, first fit chooses memories group by group. Rectangles that do not fit get offsets beyond
     a capacity. Raises ValueError for a group without any allowed memory.
     """
-    if not all(group.banks for group in task.groups):
-        raise ValueError("a rectangle may lie in no bank")
+    if not all(group.memories for group in task.groups):
+        raise ValueError("a rectangle may lie in no memory")
     cheapest = tuple(
-        min(group.banks, key=lambda b: (costs[b], b))
+        min(group.memories, key=lambda memory: (costs[memory], memory))
         for group, costs in zip(task.groups, task.costs, strict=True)
     )
     packed = task.packed(cheapest, budget)
     if packed.fits:
         return replace(packed, proven=True)
-    if all(len(group.banks) == 1 for group in task.groups):
+    if all(len(group.memories) == 1 for group in task.groups):
         return replace(packed, proven=bool(task.excess(packed.bound_bytes)))
     return _first_fit(task, None) if budget is None else _searched(task, budget)
 
@@ -50,14 +50,14 @@ def _searched(task: MemoryAssignment, budget: Budget) -> Assigned:
     limits = _capacities(task)
     filled = _filled(task, limits)
     for turn in range(_TURNS):
-        banks, proven = least_loads(task, limits, filled, budget.effort)
-        if banks is None:
+        memories, proven = least_loads(task, limits, filled, budget.effort)
+        if memories is None:
             return replace(_first_fit(task, budget), proven=turn == 0 and proven)
-        packed = task.packed(banks, budget)
+        packed = task.packed(memories, budget)
         if packed.fits:
             return replace(packed, proven=turn == 0 and proven)
-        for bank, missing in task.excess(packed.used_bytes).items():
-            limits[bank] -= missing
+        for memory, missing in task.excess(packed.used_bytes).items():
+            limits[memory] -= missing
     return _first_fit(task, budget)
 
 
@@ -67,17 +67,17 @@ def _first_fit(task: MemoryAssignment, budget: Budget | None) -> Assigned:
     If they never fit, those with the least overflow.
     """
     limits, tried = _capacities(task), dict[tuple[int, ...], Assigned]()
-    while (banks := _filled(task, limits)) not in tried and len(tried) < 2 * _TURNS:
-        tried[banks] = packed = task.packed(banks, budget)
+    while (memories := _filled(task, limits)) not in tried and len(tried) < 2 * _TURNS:
+        tried[memories] = packed = task.packed(memories, budget)
         if packed.fits:
             return packed
-        for bank, missing in task.excess(packed.used_bytes).items():
-            limits[bank] -= max(missing, task.banks[bank].capacity_bytes // _TURNS)
+        for memory, missing in task.excess(packed.used_bytes).items():
+            limits[memory] -= max(missing, task.memories[memory].capacity_bytes // _TURNS)
     return min(tried.values(), key=lambda one: sum(task.excess(one.used_bytes).values()))
 
 
 def _capacities(task: MemoryAssignment) -> list[int]:
-    return [bank.capacity_bytes for bank in task.banks]
+    return [memory.capacity_bytes for memory in task.memories]
 
 
 def _filled(task: MemoryAssignment, limits: Sequence[int]) -> tuple[int, ...]:
@@ -95,7 +95,7 @@ def _orders(task: MemoryAssignment) -> tuple[Sequence[int], Sequence[int]]:
     for group, costs, ranks in zip(task.groups, task.costs, task.ranks, strict=True):
         items = [task.problem.rectangles[index] for index in group.rectangles]
         area = max(1, sum(item.size_bytes * len(item.life) for item in items))
-        there = [[row[bank] for bank in group.banks] for row in (costs, ranks)]
+        there = [[row[memory] for memory in group.memories] for row in (costs, ranks)]
         gains.append(tuple((max(row) - min(row)) / area for row in there))
         sizes.append(max((item.size_bytes for item in items), default=0))
     numbers = range(len(gains))
@@ -105,28 +105,28 @@ def _orders(task: MemoryAssignment) -> tuple[Sequence[int], Sequence[int]]:
 def _fill(task: MemoryAssignment, order: Sequence[int], limits: Sequence[int]) -> tuple[int, tuple[int, ...]]:
     """Return the bytes beyond the limits, and the memory of each group."""
     steps = max((item.life.hi for item in task.problem.rectangles), default=0)
-    loads = [np.zeros(steps + 1, np.int64) for _ in task.banks]
-    banks, beyond = [0] * len(task.groups), 0
+    loads = [np.zeros(steps + 1, np.int64) for _ in task.memories]
+    memories, beyond = [0] * len(task.groups), 0
     for number in order:
         group = task.groups[number]
         least: tuple[int, int] | None = None
-        for bank in sorted(group.banks, key=lambda b: (task.costs[number][b], b)):
-            peak = int(_with(task, number, bank, loads[bank]).max())
-            missing = max(0, peak - limits[bank])
+        for memory in sorted(group.memories, key=lambda it: (task.costs[number][it], it)):
+            peak = int(_with(task, number, memory, loads[memory]).max())
+            missing = max(0, peak - limits[memory])
             if least is None or missing < least[0]:
-                least = missing, bank
+                least = missing, memory
             if not missing:
                 break
         assert least is not None
-        beyond, banks[number] = beyond + least[0], least[1]
+        beyond, memories[number] = beyond + least[0], least[1]
         loads[least[1]] = _with(task, number, least[1], loads[least[1]])
-    return beyond, tuple(banks)
+    return beyond, tuple(memories)
 
 
-def _with(task: MemoryAssignment, number: int, bank: int, load: np.ndarray) -> np.ndarray:
+def _with(task: MemoryAssignment, number: int, memory: int, load: np.ndarray) -> np.ndarray:
     """Return the live bytes of a memory by step, including those of a group."""
     load = load.copy()
     for index in task.groups[number].rectangles:
         life = task.problem.rectangles[index].life
-        load[life.lo : life.hi] += task.padded_bytes(index, bank)
+        load[life.lo : life.hi] += task.padded_bytes(index, memory)
     return load

@@ -159,8 +159,9 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
 ) -> int:  # fmt: skip
     """Place `items`, in the order of their rank and none below an offset and rank.
 
-    `floor` and `left` are by section: the skyline, and the sum of unplaced bytes. `least` is the skyline
-    under each rectangle, up to its alignment, `lid` the least room above it. All are restored on failure.
+    u is a rectangle, s a section. `floor` and `left` are by section: the skyline, and the sum of unplaced
+    bytes. `least` is the skyline under each rectangle, up to its alignment, `lid` the least room above it.
+    All are restored on failure.
     """
     size, lo, hi, near_at, near, room, lid, twin, multiple = fixed
     rank, floor, left, least, offset, done, used = state

@@ -12,7 +12,7 @@ from ortools.sat.python import cp_model
 
 from mcudeploy.common.effort import UNITS_PER_SECOND, Effort
 from mcudeploy.common.solver import cp_solver
-from mcudeploy.planner.place.banks import MemoryAssignment, Table
+from mcudeploy.planner.place.memory_assignment import MemoryAssignment, Table
 
 _MOST = 0.3
 """Deterministic time of the solver for one choice."""
@@ -31,13 +31,13 @@ def least_loads(
     model = cp_model.CpModel()
     inside: Inside = []
     for number, group in enumerate(task.groups):
-        inside.append({bank: model.new_bool_var("") for bank in group.banks})
+        inside.append({memory: model.new_bool_var("") for memory in group.memories})
         model.add_exactly_one(inside[number].values())
-        for bank, chosen in inside[number].items():
-            model.add_hint(chosen, bank == hint[number])
-    for bank, limit in enumerate(limits):
-        for row in _rows(task, bank):
-            there = [(size, inside[group][bank]) for group, size in row if bank in inside[group]]
+        for memory, chosen in inside[number].items():
+            model.add_hint(chosen, memory == hint[number])
+    for memory, limit in enumerate(limits):
+        for row in _rows(task, memory):
+            there = [(size, inside[group][memory]) for group, size in row if memory in inside[group]]
             if sum(size for size, _ in there) > limit:
                 model.add(sum(size * chosen for size, chosen in there) <= limit)
     return _solve(model, task, inside, effort)
@@ -47,7 +47,7 @@ Inside = list[dict[int, cp_model.IntVar]]
 """For each group, whether it lies in a memory, by allowed memory."""
 
 
-def _rows(task: MemoryAssignment, bank: int) -> list[tuple[tuple[int, int], ...]]:
+def _rows(task: MemoryAssignment, memory: int) -> list[tuple[tuple[int, int], ...]]:
     """Return the live groups with their bytes in a memory, for each step that matters.
 
     A step is dropped if nothing dies before the next birth: the later step then contains all of its groups.
@@ -58,8 +58,8 @@ def _rows(task: MemoryAssignment, bank: int) -> list[tuple[tuple[int, int], ...]
         for index in group.rectangles
         for life in (task.problem.rectangles[index].life,)
         for event in (
-            (life.lo, 1, number, task.padded_bytes(index, bank)),
-            (life.hi, 0, number, -task.padded_bytes(index, bank)),
+            (life.lo, 1, number, task.padded_bytes(index, memory)),
+            (life.hi, 0, number, -task.padded_bytes(index, memory)),
         )
     )
     alive: dict[int, int] = {}
@@ -96,7 +96,8 @@ def _solve(
         if status not in {cp_model.OPTIMAL, cp_model.FEASIBLE}:
             return best, False
         best = tuple(
-            next(bank for bank, chosen in group.items() if solver.boolean_value(chosen)) for group in inside
+            next(memory for memory, chosen in of_group.items() if solver.boolean_value(chosen))
+            for of_group in inside
         )
         if status != cp_model.OPTIMAL:
             return best, False
@@ -111,8 +112,8 @@ def _sum(table: Table, inside: Inside) -> cp_model.LinearExprT:
     """Return the sum of the chosen entries, each less the minimum of its group, which keeps numbers small."""
     return cp_model.LinearExpr.sum(
         [
-            (row[bank] - min(row[b] for b in group)) * chosen
+            (row[memory] - min(row[it] for it in group)) * chosen
             for row, group in zip(table, inside, strict=True)
-            for bank, chosen in group.items()
+            for memory, chosen in group.items()
         ]
     )

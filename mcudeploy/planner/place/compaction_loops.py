@@ -77,7 +77,7 @@ _FAR = 1_000_000
 
 _MOST_MOVES = 4_096
 
-_WAY, _MOVE = 5, 3
+_WAY_SIZE, _MOVE_SIZE = 5, 3
 """The numbers of a way (kind, first and end of `live`, place, target of a jump) and of a move."""
 
 
@@ -139,9 +139,7 @@ def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Ope
 
 @compiled
 def _cost(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> float:
-    """Return the cost of moving rectangle v before step `now`; overlaps are copied in pieces of
-    the distance.
-    """
+    """Return the cost of moving rectangle v before step `now`. Overlapping places need several pieces."""
     way, size = abs(arena.at[v] - to), scene.size[v]
     if way == 0 or scene.birth[v] == now:
         return 0.0
@@ -150,7 +148,7 @@ def _cost(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> floa
 
 
 @compiled
-def _moves(v: int, now: int, scene: MoveTable) -> bool:
+def _may_move(v: int, now: int, scene: MoveTable) -> bool:
     """Return whether rectangle v may move before step `now`; one that is born then has no bytes yet."""
     return bool((scene.free[v] <= now or scene.birth[v] == now) and now < scene.held[v])
 
@@ -158,7 +156,7 @@ def _moves(v: int, now: int, scene: MoveTable) -> bool:
 @compiled
 def _add_way(openings: Openings, at: int, kind: int, way: tuple[int, int, int], cost: float) -> None:
     """Write a way and its cost. `way`: the first and the end of `live`, and the place."""
-    first = at * _WAY
+    first = at * _WAY_SIZE
     openings.way[first] = kind
     openings.way[first + 1], openings.way[first + 2], openings.way[first + 3] = way
     openings.cost[at] = cost
@@ -166,7 +164,7 @@ def _add_way(openings: Openings, at: int, kind: int, way: tuple[int, int, int], 
 
 @compiled
 def _way(openings: Openings, at: int) -> Ints:
-    return openings.way[at * _WAY : (at + 1) * _WAY]
+    return openings.way[at * _WAY_SIZE : (at + 1) * _WAY_SIZE]
 
 
 @compiled
@@ -196,7 +194,7 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
             end, total = below, 0.0
             for b in range(a, count):
                 w = live[b]
-                if not _moves(w, now, scene):
+                if not _may_move(w, now, scene):
                     break
                 to = -(-end // grain[w]) * grain[w]
                 total += _cost(w, to, arena, scene, now)
@@ -210,7 +208,7 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
             end, total = above, 0.0
             for b in range(a, -1, -1):
                 w = live[b]
-                if not _moves(w, now, scene):
+                if not _may_move(w, now, scene):
                     break
                 to = (end - size[w]) // grain[w] * grain[w]
                 total += _cost(w, to, arena, scene, now)
@@ -221,7 +219,7 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                     choices += 1
                     break
         place = -(-below // grain[u]) * grain[u]
-        if _moves(v, now, scene) and place + size[u] <= above:
+        if _may_move(v, now, scene) and place + size[u] <= above:
             low, best, to = 0, limit + 1, -1
             for k in range(count + 1):
                 high = at[live[k]] if k < count else limit
@@ -232,15 +230,15 @@ def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int
                     low = high + size[live[k]]
             if to >= 0:
                 _add_way(openings, choices, JUMP, (a, a + 1, place), _cost(v, to, arena, scene, now))
-                openings.way[choices * _WAY + 4] = to
+                openings.way[choices * _WAY_SIZE + 4] = to
                 choices += 1
     return choices
 
 
 @compiled
-def _go(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> None:
+def _move_to(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> None:
     """Move rectangle v to another offset before step `now`."""
-    line = arena.counts[1] * _MOVE
+    line = arena.counts[1] * _MOVE_SIZE
     if arena.at[v] != to and scene.birth[v] != now and line < len(arena.moves):
         arena.moves[line], arena.moves[line + 1], arena.moves[line + 2] = now, v, to
         arena.counts[1] += 1
@@ -258,17 +256,17 @@ def _make_way(way: Ints, arena: Occupancy, scene: MoveTable, now: int) -> None:
         for k in range(first, end):
             v = live[k]
             low = -(-low // grain[v]) * grain[v]
-            _go(v, low, arena, scene, now)
+            _move_to(v, low, arena, scene, now)
             low += size[v]
     elif way[0] == UP:
         high = at[live[end]] if end < count else scene.limit
         for k in range(end - 1, first - 1, -1):
             v = live[k]
             high = (high - size[v]) // grain[v] * grain[v]
-            _go(v, high, arena, scene, now)
+            _move_to(v, high, arena, scene, now)
     else:
         v = live[first]
-        _go(v, way[4], arena, scene, now)
+        _move_to(v, way[4], arena, scene, now)
         for k in range(first, count - 1):
             live[k] = live[k + 1]
         arena.counts[0] -= 1
@@ -321,7 +319,7 @@ def _run(
         best = _least(openings.cost, choices)
         total += openings.cost[best]
         _make_way(_way(openings, best), arena, scene, scene.birth[u])
-        _put(u, openings.way[best * _WAY + 3], arena)
+        _put(u, openings.way[best * _WAY_SIZE + 3], arena)
     return total, work
 
 
@@ -371,13 +369,13 @@ def _foreseen(
 @compiled
 def _arena(base: Ints, most_moves: int) -> Occupancy:
     """Return an arena in which the rectangles have the offsets of `base`, and none is live."""
-    return Occupancy(ints(len(base) + 1, 0), base.copy(), ints(most_moves * _MOVE, 0), ints(2, 0))
+    return Occupancy(ints(len(base) + 1, 0), base.copy(), ints(most_moves * _MOVE_SIZE, 0), ints(2, 0))
 
 
 @compiled
 def _openings(n: int) -> Openings:
     ways = 3 * n + 3
-    return Openings(ints(2 * n + 2, 0), ints(2 * n + 2, 0), ints(ways * _WAY, 0), floats(ways, 0.0))
+    return Openings(ints(2 * n + 2, 0), ints(2 * n + 2, 0), ints(ways * _WAY_SIZE, 0), floats(ways, 0.0))
 
 
 @compiled
@@ -385,9 +383,10 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
     """Place the births of `order` around the offsets of `base` (others: -1).
 
     Returns the cost of the moves, the work, the offsets at birth, and the moves: step, rectangle, new offset.
-    While a rule places births without a move, and still does the pilot's births later, the loop follows it.
-    Otherwise it takes the place, or without one the way, after which the next births cost least by the rules;
-    noise decides ties. The cost is infinite if nothing makes room or the work exceeds the pilot's.
+    The loop follows a rule as long as it places this birth, and those that the pilot foresees, without a
+    move. Otherwise it takes a place, or makes room in a way: the one after which the next births cost least
+    by the rules. Noise decides ties. The cost is infinite if nothing makes room, or if the work exceeds the
+    pilot's.
     """
     seed_noise(0)
     total, work, number, born = 0.0, 0, 0, base.copy()
@@ -422,7 +421,7 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
             _copy(arena, then)
             if not has_place:
                 _make_way(_way(openings, k), then, scene, now)
-            _put(u, openings.place[k] if has_place else openings.way[k * _WAY + 3], then)
+            _put(u, openings.place[k] if has_place else openings.way[k * _WAY_SIZE + 3], then)
             after, done = _foreseen(later, (then, trial), scene, pilot.rules, tried)
             work += done
             score = (0.0 if has_place else openings.cost[k]) + after + 1e-3 * noise()
@@ -436,7 +435,7 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
             for v in arena.live[:count]:
                 if scene.birth[v] == now:
                     born[v] = arena.at[v]
-        born[u] = openings.place[best] if has_place else openings.way[best * _WAY + 3]
+        born[u] = openings.place[best] if has_place else openings.way[best * _WAY_SIZE + 3]
         _put(u, born[u], arena)
         number += 1
-    return total, work, born, arena.moves[: arena.counts[1] * _MOVE].copy()
+    return total, work, born, arena.moves[: arena.counts[1] * _MOVE_SIZE].copy()

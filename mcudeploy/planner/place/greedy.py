@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Clusters:
-    """The units that get one offset each: the rectangles of a cluster with their distance from its base."""
+    """Rectangles that get one offset together: by cluster, each with its distance from the cluster's base."""
 
     problem: PlacementProblem
     parts: tuple[tuple[tuple[int, int], ...], ...]
@@ -32,7 +32,7 @@ class Clusters:
             tuple(zip(stack, accumulate((sizes[index] for index in stack), initial=0), strict=False))
             for stack in problem.stacks
         ]
-        parts += [tuple((index, 0) for index in group) for group in problem.again]
+        parts += [tuple((index, 0) for index in group) for group in problem.in_turn]
         bound = {index for part in parts for index, _ in part}
         parts += [((index, 0),) for index in range(len(sizes)) if index not in bound]
         return cls(problem, tuple(parts), conflicts(problem))
@@ -68,7 +68,7 @@ class Clusters:
         anchored = anchored or {}
         offsets = np.full(len(self.problem.rectangles), -1, np.int64)
         offsets[list(anchored)] = list(anchored.values())
-        left = [bundle for bundle in order if self.parts[bundle][0][0] not in anchored]
+        left = [cluster for cluster in order if self.parts[cluster][0][0] not in anchored]
         place = greedy_loops.first_fit_of(len(self._arrays[-1]))
         place(np.array(left, np.int64), self._arrays, offsets)
         return tuple(offsets.tolist())
@@ -99,15 +99,15 @@ def used_bytes(problem: PlacementProblem, offsets: Sequence[int]) -> int:
     return max(ends, default=0)
 
 
-def fixed_orders(bundles: Clusters, target: int) -> tuple[int, ...]:
+def fixed_orders(clusters: Clusters, target: int) -> tuple[int, ...]:
     """Return the best first-fit offsets over the fixed orders; stops at `target` bytes."""
     best: tuple[int, ...] | None = None
     least = 0
-    bases = _bases(bundles.problem, target)
-    for order in bundles.orders():
+    bases = _bases(clusters.problem, target)
+    for order in clusters.orders():
         for anchored in bases:
-            offsets = bundles.first_fit(order, anchored)
-            used = used_bytes(bundles.problem, offsets)
+            offsets = clusters.first_fit(order, anchored)
+            used = used_bytes(clusters.problem, offsets)
             if best is None or used < least:
                 best, least = offsets, used
             if least <= target:
@@ -133,9 +133,9 @@ def short_lived_at_the_top(problem: PlacementProblem, top: int) -> dict[int, int
     for index, at in anchored.items():
         life = problem.rectangles[index].life
         room.update((step, min(at, room.get(step, top))) for step in range(life.lo, life.hi))
-    bound = {index for group in (*problem.stacks, *problem.again) for index in group}
+    bound = {index for group in (*problem.stacks, *problem.in_turn) for index in group}
     singles = ((index,) for index in range(len(problem.rectangles)) if index not in bound)
-    for group in sorted((*problem.again, *singles)):
+    for group in sorted((*problem.in_turn, *singles)):
         items = [problem.rectangles[index] for index in group]
         if any(len(item.life) != 1 for item in items):
             continue

@@ -15,12 +15,11 @@ Ints = npt.NDArray[np.int64]
 
 
 Arrays = tuple[Ints, Ints, Ints, Ints, Ints, Ints, Ints]
-"""The rectangles of each unit as arrays.
+"""Clusters and rectangles as arrays.
 
-These are begins, members, distances from the base, sizes and alignments; then begins of their neighbours, and
-these.
+By cluster: the begin of its members. By member: its rectangle, and its distance from the base. By rectangle:
+size, alignment, and the begin of its neighbours; then these.
 """
-
 
 FirstFit = Callable[[Ints, Arrays, Ints], None]
 
@@ -43,19 +42,19 @@ def compiled_fit() -> FirstFit:
 
 
 def first_fit(order: Ints, arrays: Arrays, offsets: Ints) -> None:
-    """Place units in this order, each at its lowest free base; `offsets` is below 0 if unplaced."""
+    """Place clusters in this order, each at its lowest free base; `offsets` is below 0 if unplaced."""
     begin, members, distance, size, alignment, neighbours_begin, neighbours = arrays
     most = 0
-    for unit in order:
+    for cluster in order:
         count = 0
-        for part in range(begin[unit], begin[unit + 1]):
+        for part in range(begin[cluster], begin[cluster + 1]):
             index = members[part]
             count += neighbours_begin[index + 1] - neighbours_begin[index]
         most = max(most, count)
     below, above = np.empty(most, np.int64), np.empty(most, np.int64)
-    for unit in order:
+    for cluster in order:
         count = 0
-        for part in range(begin[unit], begin[unit + 1]):
+        for part in range(begin[cluster], begin[cluster + 1]):
             index, end = members[part], distance[part] + size[members[part]]
             for at in range(neighbours_begin[index], neighbours_begin[index + 1]):
                 other = neighbours[at]
@@ -63,11 +62,11 @@ def first_fit(order: Ints, arrays: Arrays, offsets: Ints) -> None:
                     below[count] = offsets[other] - end
                     above[count] = offsets[other] + size[other] - distance[part]
                     count += 1
-        base, step = np.int64(0), alignment[members[begin[unit]]]
+        base, step = np.int64(0), alignment[members[begin[cluster]]]
         for at in np.argsort(below[:count]):
             if base <= below[at]:
                 break
             if base < above[at]:  # between these two, both excluded, it would share bytes
                 base = -(-above[at] // step) * step
-        for part in range(begin[unit], begin[unit + 1]):
+        for part in range(begin[cluster], begin[cluster + 1]):
             offsets[members[part]] = base + distance[part]

@@ -16,11 +16,11 @@ _LOG = logging.getLogger(__name__)
 _UNITS = 0.01
 """Effort of a rectangle or section that the canonical search examines."""
 
-_LESS_SHARE = 3
-"""The fraction of the work for sizes below the capacity."""
+_LESS_DIVISOR = 3
+"""The work for sizes below the capacity is the whole work divided by this."""
 
-_SIZES = 6
-"""The fraction of the remaining work for each size in the bisection between the bound and the used bytes."""
+_SIZE_DIVISOR = 6
+"""The work for each size of the bisection is the remaining work divided by this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,13 +42,13 @@ class _SeparatePart:
     """Rectangles, by index, that overlap no others in time, with their best offsets and a lower bound."""
 
     indices: list[int]
-    bundles: Clusters
+    clusters: Clusters
     best: tuple[int, ...]
     bound: int
 
     @property
     def used(self) -> int:
-        return used_bytes(self.bundles.problem, self.best)
+        return used_bytes(self.clusters.problem, self.best)
 
 
 def place(
@@ -56,13 +56,12 @@ def place(
 ) -> Placed:
     """Return offsets of all rectangles within the capacity (bytes) if possible.
 
-    With `fewest` the search then goes on to fewer bytes, until none are possible.
-
-    Exceeding the capacity is not an error: compare `used_bytes`. Without effort only first fit is tried.
-    Ctrl-C ends the search, or the program if nothing fits yet.
+    With `fewest`, the search goes on for an arena of the fewest bytes. Exceeding the capacity is not an
+    error: compare `used_bytes`. Without effort only first fit is tried. Ctrl-C ends the search; if nothing
+    fits yet, the program.
     """
     seed %= 1 << 31  # compiled loops have 64-bit integers
-    parts = [_part(problem, indices) for indices in _apart(problem)]
+    parts = [_part(problem, indices) for indices in _separate_in_time(problem)]
     try:
         for part in sorted(parts, key=lambda part: -part.bound):
             enough = max([0 if fewest else capacity, *(other.bound for other in parts)])
@@ -91,17 +90,17 @@ def _improve(part: _SeparatePart, capacity: int, enough: int, effort: Effort, se
     """
     from mcudeploy.planner.place import canonical  # noqa: PLC0415 - numba is slow to load
 
-    problem = part.bundles.problem
+    problem = part.clusters.problem
     if not canonical.applies(problem):
         return
     work = int(effort.left / _UNITS)
     floor = max(part.bound, enough)
-    size, left = (capacity, work) if floor <= capacity < part.used else (floor, work // _LESS_SHARE)
+    size, left = (capacity, work) if floor <= capacity < part.used else (floor, work // _LESS_DIVISOR)
     while size < part.used and left > work // 1000 and not effort.is_spent():
-        share = left if size == capacity < part.used else left // _SIZES
-        outcome = canonical.pack(problem, part.bundles.neighbours, size, effort, work=share, seed=seed)
+        share = left if size == capacity < part.used else left // _SIZE_DIVISOR
+        outcome = canonical.pack(problem, part.clusters.neighbours, size, effort, work=share, seed=seed)
         effort.spend(_UNITS * outcome.work)
-        left = min(left - max(outcome.work, 1), work // _LESS_SHARE)
+        left = min(left - max(outcome.work, 1), work // _LESS_DIVISOR)
         if outcome.offsets is not None:
             part.best = outcome.offsets
             size = floor if size == capacity else (floor + part.used) // 2
@@ -114,25 +113,25 @@ def _improve(part: _SeparatePart, capacity: int, enough: int, effort: Effort, se
 
 def _part(problem: PlacementProblem, indices: list[int]) -> _SeparatePart:
     one = problem.part(indices)
-    bundles, bound = Clusters.of(one), lower_bound(one)
-    return _SeparatePart(indices, bundles, fixed_orders(bundles, bound), bound)
+    clusters, bound = Clusters.of(one), lower_bound(one)
+    return _SeparatePart(indices, clusters, fixed_orders(clusters, bound), bound)
 
 
-def _apart(problem: PlacementProblem) -> list[list[int]]:
-    """Return the rectangles grouped by runs of steps without an empty step."""
+def _separate_in_time(problem: PlacementProblem) -> list[list[int]]:
+    """Return groups of rectangles such that no two of different groups are live at the same step."""
     spans = [item.life for item in problem.rectangles]
-    for group in (*problem.stacks, *problem.again):
+    for group in (*problem.stacks, *problem.in_turn):
         hull = Interval(0, 0)
         for index in group:
             hull = hull.hull(spans[index])
         for index in group:
             spans[index] = hull
-    runs: list[list[int]] = []
+    groups: list[list[int]] = []
     end = -1
     alive = [(span.lo, span.hi, index) for index, span in enumerate(spans) if len(span)]
     for lo, hi, index in sorted(alive):
-        if not runs or lo >= end:
-            runs.append([])
-        runs[-1].append(index)
+        if not groups or lo >= end:
+            groups.append([])
+        groups[-1].append(index)
         end = max(end, hi)
-    return [sorted(run) for run in runs]
+    return [sorted(group) for group in groups]

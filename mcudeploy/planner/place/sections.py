@@ -92,9 +92,9 @@ class Sections:
 
 
 def tries(sections: Sections, seed: int) -> Iterator[tuple[Floats, int, int]]:
-    """Yield keys of orders, the first of which decides, the row of the crowd (-1: none), and nodes; endless.
+    """Yield, without end, keys of an order, the row of the keys that is the crowd (-1: none), and nodes.
 
-    Keys are life, area, and crowd, which the search itself fills in.
+    The first row decides. Rows are life, area, and crowd, which the search itself fills in.
     """
     draw = np.random.default_rng(seed)
     life, crowd = -sections.steps.astype(np.float64), np.zeros(len(sections.steps))

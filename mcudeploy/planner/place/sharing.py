@@ -65,14 +65,14 @@ class _SeparateArenas:
         alignment = lcm(unit.alignment, *(memory.alignment for memory in self._board.memories))
         rectangles: list[Rectangle] = []
         index_of: dict[BlockId, int] = {}
-        again: dict[object, list[int]] = {}
+        in_turn: dict[object, list[int]] = {}
         for item in self._buffers:
             for span in self._spans(item, unit.name):
                 index_of |= dict.fromkeys(item.members, len(rectangles))
-                again.setdefault(item.key, []).append(len(rectangles))
+                in_turn.setdefault(item.key, []).append(len(rectangles))
                 rectangles.append(Rectangle(item.size_bytes, span, alignment))
         stacks = input_stacks(self._tiled, index_of)
-        repeated = tuple(tuple(lives) for lives in again.values() if len(lives) > 1)
+        repeated = tuple(tuple(lives) for lives in in_turn.values() if len(lives) > 1)
         return pack(PlacementProblem(tuple(rectangles), stacks, repeated), {}, None).used_bytes
 
     def _spans(self, item: Buffer, unit: str) -> tuple[Interval, ...]:

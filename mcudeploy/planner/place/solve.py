@@ -14,7 +14,7 @@ from mcudeploy.ir.rectangles import PlacementProblem, Rectangle
 from mcudeploy.planner.cores.requirements import Need, Requirements, needs
 from mcudeploy.planner.place.arena import ARENA_GRAIN_BYTES, Budget
 from mcudeploy.planner.place.assign import assign
-from mcudeploy.planner.place.banks import ArenaMemory, MemoryAssignment, RectangleGroup
+from mcudeploy.planner.place.memory_assignment import ArenaMemory, MemoryAssignment, RectangleGroup
 from mcudeploy.planner.place.residences import Draft, input_stacks, reside
 from mcudeploy.planner.place.tagged import Tags, share
 from mcudeploy.tiling.blocks import TiledGraph
@@ -48,15 +48,15 @@ def spread(  # noqa: PLR0917
     """
     wanted = needs(tiled.graph, board, functions)
     items = buffers(tiled, schedule.steps, work, _apart(tiled, schedule.steps, wanted, tags))
-    again = _again(items) if tags is None else share(items, tags)
-    problem = _problem(tiled, items, _alignments(items, wanted, again), again)
-    groups = _groups(items, again, wanted, traffic(tiled, schedule.steps, work))
+    in_turn = _again(items) if tags is None else share(items, tags)
+    problem = _problem(tiled, items, _alignments(items, wanted, in_turn), in_turn)
+    groups = _groups(items, in_turn, wanted, traffic(tiled, schedule.steps, work))
     fixed = pinned(tiled, items, wanted, board, functions)
-    assigned = assign(MemoryAssignment.of(problem, groups, _banks(board), fixed), budget)
+    assigned = assign(MemoryAssignment.of(problem, groups, _memories(board), fixed), budget)
     memories = [""] * len(items)
-    for group, bank in zip(groups, assigned.banks, strict=True):
+    for group, number in zip(groups, assigned.memories, strict=True):
         for index in group.rectangles:
-            memories[index] = board.memories[bank].name
+            memories[index] = board.memories[number].name
     used = assigned.used_bytes
     arenas = {it.name: used[it.name] for it in board.memories if it.name in used} or {
         board.memories[0].name: 0
@@ -107,8 +107,9 @@ def pinned(
 
 
 def base_alignments(plan: Plan, board: Board) -> dict[str, int]:
-    """Return the alignment of each arena's address, so that aligned offsets imply aligned addresses. An arena
-    of a board with a unit that runs command streams is a region of it.
+    """Return the alignment of each arena's address, so that aligned offsets imply aligned addresses.
+
+    On a board with an NPU, arenas also have the alignment of its regions.
     """
     wanted = needs(plan.graph, board, plan.functions)
     grain = ARENA_GRAIN_BYTES if board.npu is None else UNIT_ALIGNMENT
@@ -159,19 +160,19 @@ def _need(wanted: Requirements, owner: Owner) -> Need:
     return wanted.work[name] if works else wanted.tensors[name]
 
 
-def _banks(board: Board) -> list[ArenaMemory]:
+def _memories(board: Board) -> list[ArenaMemory]:
     grain = ARENA_GRAIN_BYTES
     return [
         ArenaMemory(it.name, board.room(it) // grain * grain, it.cost, it.alignment) for it in board.memories
     ]
 
 
-def _alignments(items: Sequence[Buffer], wanted: Requirements, again: Sequence[Indices]) -> list[int]:
+def _alignments(items: Sequence[Buffer], wanted: Requirements, in_turn: Sequence[Indices]) -> list[int]:
     """Return the alignment of each buffer's offset, in addition to that of its memory."""
     each = ([_need(wanted, owner).alignment for owner in _owners(item)] for item in items)
     starts = start_alignments(items, wanted)
     alignments = [lcm(*needed, starts.get(at, 1)) for at, needed in enumerate(each)]
-    for group in again:
+    for group in in_turn:
         joint = lcm(*(alignments[at] for at in group))
         for at in group:
             alignments[at] = joint
@@ -193,28 +194,28 @@ class _UnionFind:
 
     def __init__(self, wanted: Requirements) -> None:
         self._wanted, self._parent = wanted, dict[Owner, Owner]()
-        self._banks: dict[Owner, tuple[int, ...]] = {}
+        self._memories: dict[Owner, tuple[int, ...]] = {}
 
     def find(self, owner: Owner) -> Owner:
         """Return the representative of an owner's set."""
         if owner not in self._parent:
-            memories = _need(self._wanted, owner).memories
+            names = _need(self._wanted, owner).memories
             self._parent[owner] = owner
-            self._banks[owner] = tuple(b for b, name in enumerate(self._wanted.memories) if name in memories)
+            self._memories[owner] = tuple(at for at, it in enumerate(self._wanted.memories) if it in names)
         while self._parent[owner] != owner:
             owner = self._parent[owner]
         return owner
 
-    def banks(self, owner: Owner) -> tuple[int, ...]:
+    def memories(self, owner: Owner) -> tuple[int, ...]:
         """Return the memories allowed for an owner's set; never none."""
-        return self._banks[self.find(owner)]
+        return self._memories[self.find(owner)]
 
     def union(self, one: Owner, other: Owner) -> bool:
         """Unite two sets if a memory remains for both; return whether they are united."""
         first, second = self.find(one), self.find(other)
-        common = tuple(bank for bank in self._banks[first] if bank in self._banks[second])
+        common = tuple(it for it in self._memories[first] if it in self._memories[second])
         if common:
-            self._parent[second], self._banks[first] = first, common
+            self._parent[second], self._memories[first] = first, common
         return bool(common)
 
 
@@ -239,7 +240,7 @@ def _apart(
 
 
 def _groups(
-    items: Sequence[Buffer], again: Sequence[Indices], wanted: Requirements, accessed: Traffic
+    items: Sequence[Buffer], in_turn: Sequence[Indices], wanted: Requirements, accessed: Traffic
 ) -> list[RectangleGroup]:
     """Return groups of buffers that lie in one memory.
 
@@ -248,7 +249,7 @@ def _groups(
     """
     sets = _UnionFind(wanted)
     indices: dict[Owner, list[int]] = {}
-    for joint in ([items[index] for index in group] for group in again):
+    for joint in ([items[index] for index in group] for group in in_turn):
         if not all(sets.union(_owners(joint[0])[0], _owners(item)[0]) for item in joint):
             raise ValueError(f"no memory for what shares a place with {_owners(joint[0])[0][0]}")
     for item in items:
@@ -262,7 +263,7 @@ def _groups(
         counts[leader] = counts.get(leader, 0) + (accessed.work if works else accessed.tensors)[name]
     for index, item in enumerate(items):
         indices.setdefault(sets.find(_owners(item)[0]), []).append(index)
-    return [RectangleGroup(tuple(of), sets.banks(leader), counts[leader]) for leader, of in indices.items()]
+    return [RectangleGroup(tuple(of), sets.memories(one), counts[one]) for one, of in indices.items()]
 
 
 def _again(items: Sequence[Buffer]) -> list[Indices]:
@@ -274,9 +275,9 @@ def _again(items: Sequence[Buffer]) -> list[Indices]:
 
 
 def _problem(
-    tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], again: Sequence[Indices]
+    tiled: TiledGraph, items: tuple[Buffer, ...], alignments: Sequence[int], in_turn: Sequence[Indices]
 ) -> PlacementProblem:
-    """Return the rectangles of a plan, those of a group of `again` at one offset.
+    """Return the rectangles of a plan, those of a group of `in_turn` at one offset.
 
     The rows of a graph input that is cut are a stack and die one by one.
     """
@@ -285,4 +286,4 @@ def _problem(
         for item, alignment in zip(items, alignments, strict=True)
     )
     index_of = {item.members[0]: index for index, item in enumerate(items) if item.members and not item.stack}
-    return PlacementProblem(rectangles, input_stacks(tiled, index_of), tuple(again))
+    return PlacementProblem(rectangles, input_stacks(tiled, index_of), tuple(in_turn))

@@ -184,7 +184,7 @@ class BestFirst:
         return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
 
     def _stopped(self) -> bool:
-        """Whether the effort is spent. Long phases call it to report progress."""
+        """Return whether the effort is spent, and report progress now and then."""
         if time.monotonic() - self._reported > REPORT_EVERY_S:
             self._tell()
         self._effort.spend(self._segments.units - self._charged_units)
@@ -298,16 +298,14 @@ class BestFirst:
 
     def _candidate(self, scored: Scored) -> Candidate:
         if scored not in self._candidates:
-            self._candidates[scored] = self._made(scored)
+            space, segments = scored.problem.space, scored.problem.segments
+            tiled = space.tiled(scored.state)
+            schedule = Schedule(segments.steps(scored.sections), "feasible")
+            peak_bytes, step = live_peak(tiled, schedule.steps, segments.work)
+            level = max(scored.peak_bytes, peak_bytes)
+            candidate = Candidate(scored.state, tiled, schedule, peak_bytes, step, scored.ticks, level)
+            self._candidates[scored] = candidate
         return self._candidates[scored]
-
-    def _made(self, scored: Scored) -> Candidate:
-        space, segments = scored.problem.space, scored.problem.segments
-        tiled = space.tiled(scored.state)
-        schedule = Schedule(segments.steps(scored.sections), "feasible")
-        peak_bytes, peak_step = live_peak(tiled, schedule.steps, segments.work)
-        level_bytes = max(scored.peak_bytes, peak_bytes)
-        return Candidate(scored.state, tiled, schedule, peak_bytes, peak_step, scored.ticks, level_bytes)
 
     def _tell(self) -> None:
         self._reported = time.monotonic()

@@ -38,8 +38,8 @@ _NEW_CUT_REACH = 6
 class Cut:
     """Operators first..last (inclusive, places in the order) that are cut into parts of `rows` rows.
 
-    `apart`: what it reads from a cut right before it is whole, not handed on in parts. `staggered`: parts end
-    where the windows of their first readers end.
+    `apart`: tensors that it reads from a cut right before it are whole. `staggered`: parts end where the
+    windows of their first readers end.
     """
 
     first: int
@@ -95,8 +95,8 @@ class Space:
             if cut_places and split.axis == "row":
                 cuts.append(Cut(min(cut_places), max(cut_places), split.rows, split.apart, split.staggered))
         cuts.sort()
-        apart = all(one.last < other.first for one, other in pairwise(cuts))
-        return tuple(cuts) if apart else ()
+        disjoint = all(one.last < other.first for one, other in pairwise(cuts))
+        return tuple(cuts) if disjoint else ()
 
     def step_rows(self, state: State) -> tuple[BlockRows, ...]:
         """Return the blocks of every operator, by position."""
@@ -205,6 +205,7 @@ class Space:
                         yield from self._joined(state, (Cut(first, last, rows),))
 
     def _cheaper(self, cut: Cut) -> Iterator[Cut]:
+        """Yield variants of a cut that may save time."""
         yield replace(cut, staggered=False)
         if cut.first < cut.last:
             yield replace(cut, first=cut.first + 1)
@@ -229,6 +230,7 @@ class Space:
         yield from [other for other in ROWS_TRIED if other > rows][:2]
 
     def _joined(self, rest: State, added: State) -> Iterator[State]:
+        """Yield the state of all these cuts, if they are within the order and do not overlap."""
         state = tuple(sorted((*rest, *added)))
         inside = all(0 <= cut.first <= cut.last < len(self.order) for cut in added)
         if inside and all(one.last < other.first for one, other in pairwise(state)):

@@ -32,8 +32,8 @@ from mcudeploy.planner.search.seeds import (
 _MOST_STAGES = 3
 _BOUND_UNITS, _SEGMENT_UNITS = 1000, 60
 """Effort of a bound, and of the choice of a segment's rows without its simulation."""
-_LEAST_PART = 8
-"""The first bound, as a part of the peak without fused chains."""
+_FIRST_DIVISOR = 8
+"""The first bound is the peak without fused chains divided by this."""
 WORTH = 0.97
 """The peak, as a part of that without fused chains, below which they are worth it."""
 _GROWTH = 1.3
@@ -127,7 +127,8 @@ class FusedSeeds:
             range(len(plain.names) + 1),
             *(_places(plain.names, it.names, self._chains) for it in fused),
         ]
-        self._fused = [
+        # By form, and by place: the number of fused chains before it.
+        self._fused_before = [
             list(accumulate((name in self._chains for name in it.names), initial=0)) for it in forms
         ]
 
@@ -142,7 +143,8 @@ class FusedSeeds:
         if (yield from self._under(highest, ASSUMPTIONS[-1])) is None:
             return
         for assumption in ASSUMPTIONS:
-            low, top, known = max(float(self._forms[0].least_bytes - 1), high // _LEAST_PART), highest, False
+            low = max(float(self._forms[0].least_bytes - 1), high // _FIRST_DIVISOR)
+            top, known = highest, False
             while top - low > max(1, top // FINE):
                 bound = (low + top) // 2 if known else min(_GROWTH * low + 1, top - 1)
                 cuts = yield from self._under(bound, assumption)
@@ -187,7 +189,8 @@ class FusedSeeds:
         for number, places in enumerate(self._places):
             begin, end = places[plain.start], places[plain.stop]
             has_borders = 0 <= begin < end
-            if has_borders and (not number or self._fused[number][begin] < self._fused[number][end]):
+            before = self._fused_before[number]
+            if has_borders and (not number or before[begin] < before[end]):
                 self._spend(_SEGMENT_UNITS)
                 yield number, range(begin, end)
 

@@ -32,8 +32,8 @@ _PRICE_PARTS = 1, 1 / 2, 1 / 4, 1 / 8
 
 
 class KernelLimits(NamedTuple):
-    """The ticks that a schedule may take, the flash for its constants, a peak that is low enough, and the
-    highest peak that is worth less flash.
+    """`ticks`: those that a schedule may take. `flash_bytes`: for its constants. `peak_bytes`: a peak that is
+    low enough. `roomy_bytes`: the highest peak that is worth less flash.
     """
 
     ticks: float
@@ -97,9 +97,8 @@ def fastest(
     """Return the model with the fastest variants, operator by operator, all rows at once.
 
     Constants keep to `flash_bytes` if the least do, and have a price: 1 % of time is worth `flash_percent` of
-    the program. Ties take less scratch.
-    Times of an operator are `known` ones if all of them are known, else they come from `time`: the two may
-    have different units.
+    the program. Ties take less scratch. Times of an operator are `known` ones if all of them are known, else
+    they come from `time`: the two may have different units.
     """
     tiles: dict[str, list[CallTile]] = {}
     for tile in alternatives(model):
@@ -207,9 +206,9 @@ def choose_kernels(
         picked = _within(ways, level, byte_ticks, limits)
         if picked.ticks > limits.ticks:
             continue
-        worth = peak_ticks + byte_ticks * picked.constants
-        if worth < least:
-            best, least = picked, worth
+        price = peak_ticks + byte_ticks * picked.constants
+        if price < least:
+            best, least = picked, price
     calls = {name: model.variants[name][way.number] for name, way in best.ways.items()}
     return model.with_calls(calls), best.ticks
 

@@ -34,10 +34,10 @@ from mcudeploy.planner.search.tile_times import shared_costs
 from mcudeploy.tiling.blocks import TiledGraph
 
 _LEAST_GAIN = 0.01
-"""The share of the latency that loads save at least in total, else all constants stay in flash."""
+"""If all loads together save less than this share of the latency, all constants stay in flash."""
 
 _LEAST_SHARE = 0.0005
-"""The share of the latency that loading an operator's constants saves at least, to be worth its entries."""
+"""If loading an operator's constants saves less than this share of the latency, they stay in flash."""
 
 _QUEUE = 8
 """The most transfers that wait for the engine or are under way: a driver's queue has room for as many."""
@@ -233,7 +233,7 @@ class _Loading:
         lo = max(0, int(np.searchsorted(starts, occupancy.engine_free, side="right")) - 1)
         if len(loads) >= _QUEUE:
             lo = max(lo, int(np.searchsorted(starts, loads[-_QUEUE].end)))
-        # Before a step that loads pieces, it would delay them.
+        # A transfer that begins before a step that loads pieces would delay these.
         lo = max(lo, *(it.life.hi for it in loads if it.pieces is not None), 0)
         lo, hi = (first, first) if self.target.link is None else (min(lo, first), first)
         while lo < hi:

@@ -155,8 +155,9 @@ class OrderedGraph:
         return self._needs[key]
 
     def awaited(self, place: int, producers: tuple[BlockRows | None, ...]) -> tuple[int, ...]:
-        """Return the steps that the last step of an operator comes after although it reads no result of
-        theirs; `producers`: as for `needs`.
+        """Return the steps after which the last step of an operator comes without reading their results.
+
+        `producers`: as for `needs`.
         """
         return tuple(
             step

@@ -70,9 +70,8 @@ def unsplit_plan(
 ) -> Plan:
     """Return the unsplit plan in this order.
 
-    Unless it is `fixed`, a depth-first order replaces it if its arena is not larger.
-
-    `transfers`: the effort for blocks that temporarily leave the fast memory, if the core waits.
+    Unless the order is `fixed`, a depth-first order replaces it if the plan then costs less. `transfers`: the
+    effort for blocks that temporarily leave the fast memory, if the core waits.
     """
     tiled = whole(model.graph)
     plan = placed(model, board, tiled, schedule, budget=budget)
@@ -237,7 +236,7 @@ def timed(plan: Plan, model: Model, board: Board, tiles: TileSource, price: Copy
     once = schedule_ticks(tiled, distinct, costs)
     counts = zip(plan.graph.operators, tiled.step_counts, strict=True)
     skips = len(distinct) < sum(count for operator, count in counts if not operator.op.is_view)
-    skips |= costs.starts is not None  # whose starts depend on the order
+    skips |= costs.starts is not None  # the starts of a unit depend on the order
     all_once = once if skips else costs.ticks(tiled.step_rows)  # a block that no step reads is not computed
     ticks = all_once + schedule_ticks(tiled, steps, costs) - once
     ticks += moves_ticks(plan.layout, tiled, price)

@@ -53,13 +53,13 @@ def sort_key(plan: Plan, board: Board, limit_bytes: float = inf) -> tuple[float,
 
 
 def could_win(peak_bytes: float, stack_bytes: int, best: tuple[int, float, int]) -> bool:
-    """Whether better packing could make a plan cheaper than `best`, a `cost_key`.
+    """Return whether better packing could make a plan cheaper than `best`, a `cost_key`.
 
     It could if its peak and its stack are below the RAM of the best, or if that overflows a memory or stalls.
     """
-    beyond, dearer, ram_bytes = best
+    beyond, stalled_latency, ram_bytes = best
     least = align_up(int(peak_bytes), ARENA_GRAIN_BYTES) + stack_bytes
-    return bool(beyond or dearer) or least < ram_bytes
+    return bool(beyond or stalled_latency) or least < ram_bytes
 
 
 def worth_placing(task: SearchTask, candidate: Candidate, plans: Sequence[Plan]) -> bool:

@@ -98,13 +98,13 @@ def _wider(state: Recomputed) -> Iterator[Drops]:
 
 def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]:
     """Return idle tensors at a step: one of their blocks is live, not accessed, and can be rematerialised."""
-    lived = lives(tiled, steps)
+    all_lives = lives(tiled, steps)
     touched = set(_read(tiled, steps[time])) | {tiled.written(steps[time].operator, steps[time].block)}
     names = []
     for name in repeatable(tiled):
         base = tiled.first_block[name]
         if any(
-            block not in touched and any(time in life for life in lived.of(block))
+            block not in touched and any(time in life for life in all_lives.of(block))
             for block in range(base, base + tiled.block_count(name))
         ):
             names.append(name)
@@ -114,7 +114,7 @@ def _idle_at(tiled: TiledGraph, steps: tuple[Step, ...], time: int) -> list[str]
 def repeatable(tiled: TiledGraph) -> list[str]:
     """Return tensors that steps can compute twice.
 
-    These are not written or read by the application, no running sums, and not read by the update of a state.
+    The application does not access them, they are not running sums, and no update of a state reads them.
     """
     outputs = {tiled.flow.roots[io.tensor] for io in tiled.graph.outputs}
     states = {name for state in tiled.graph.states for name in (state.tensor, *state.through)}

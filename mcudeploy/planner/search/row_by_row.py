@@ -44,11 +44,11 @@ def _states(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
     """Yield states in which each operator is cut separately, into the most rows that fit."""
     seen: set[State] = set()
     for share in _SHARES:
-        made_rows: dict[str, int] = {}
+        block_rows: dict[str, int] = {}
         cuts = []
         for place, position in enumerate(space.order):
-            rows = _rows(space, work, position, made_rows, share * room_bytes)
-            made_rows[space.flow.graph.operators[position].output] = rows
+            rows = _rows(space, work, position, block_rows, share * room_bytes)
+            block_rows[space.flow.graph.operators[position].output] = rows
             if rows < space.most_rows[position]:
                 cuts.append(Cut(place, place, rows, apart=True))
         if cuts and tuple(cuts) not in seen:
@@ -56,19 +56,19 @@ def _states(space: Space, work: WorkBytes, room_bytes: int) -> Iterator[State]:
             yield tuple(cuts)
 
 
-def _rows(space: Space, work: WorkBytes, position: int, made_rows: dict[str, int], most_bytes: float) -> int:
+def _rows(space: Space, work: WorkBytes, position: int, block_rows: dict[str, int], most_bytes: float) -> int:
     """Return the maximum rows of an operator's step, of those that are tried."""
     total = space.flow.iteration_rows[position]
     if space.most_rows[position] <= 1:
         return total
     tried = [rows for rows in (*ROWS_TRIED, total) if rows <= total]
     fitting = [
-        rows for rows in tried if _step_bytes(space.flow, work, position, rows, made_rows) <= most_bytes
+        rows for rows in tried if _step_bytes(space.flow, work, position, rows, block_rows) <= most_bytes
     ]
     return max(fitting, default=tried[0])
 
 
-def _step_bytes(flow: Dataflow, work: WorkBytes, position: int, rows: int, made_rows: dict[str, int]) -> int:
+def _step_bytes(flow: Dataflow, work: WorkBytes, position: int, rows: int, block_rows: dict[str, int]) -> int:
     """Return the bytes that a step in the middle of an operator accesses: inputs, output, scratch."""
     operator = flow.graph.operators[position]
     output = flow.graph.tensors[operator.output]
@@ -79,6 +79,6 @@ def _step_bytes(flow: Dataflow, work: WorkBytes, position: int, rows: int, made_
     for reading in dict.fromkeys(flow.readings[position]):
         tensor = flow.graph.tensors[reading.root]
         lo, hi = (0, tensor.shape[0]) if reading.whole else reading.reach(first, first + rows)
-        block = made_rows.get(reading.root, 1)
+        block = block_rows.get(reading.root, 1)
         size += min(-(-(hi - lo) // block) * block + block - 1, tensor.shape[0]) * tensor.row_bytes
     return size

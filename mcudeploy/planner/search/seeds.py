@@ -36,7 +36,7 @@ _SLACKS = (1.0, 0.97, 0.93, 0.85)
 class Assumption:
     """The assumptions of a path of cuts.
 
-    `rows`: those of tensors between segments die separately. `kernels`: fast ones have scratch.
+    `rows`: rows of tensors between segments die separately. `kernels`: fast kernels have their scratch.
     """
 
     rows: bool
@@ -148,7 +148,7 @@ class Seeds:
     ) -> Iterator[PathSegment]:
         """Yield operators that fit into a bound: one that is not cut; if `cutting`, the best cut."""
         if len(places) == 1:
-            whole = self._within(self._singles[places[0]], bound, assumption)
+            whole = self._ticks_within(self._singles[places[0]], bound, assumption)
             if whole is not None:
                 yield PathSegment(whole, places.start, None)
         best = self._cheapest(places, bound, assumption) if cutting else None
@@ -230,7 +230,7 @@ class Seeds:
         fitting = cuts[max(0, low - 1) : low + 1]
         if larger >= 0:
             fitting += staggered[max(0, larger - 1) : larger + 1]
-        timed = ((self._within(self._segment(cut), bound, assumption), cut) for cut in fitting)
+        timed = ((self._ticks_within(self._segment(cut), bound, assumption), cut) for cut in fitting)
         return min(((ticks, cut) for ticks, cut in timed if ticks is not None), default=None)
 
     def _largest(self, cuts: Sequence[Cut], bound: float, assumption: Assumption) -> int:
@@ -256,7 +256,7 @@ class Seeds:
             self._segment_of[cut] = cut.first, tuple(rows[self._space.order[place]] for place in places)
         return self._segment_of[cut]
 
-    def _within(self, segment: Segment, bound: float, assumption: Assumption) -> float | None:
+    def _ticks_within(self, segment: Segment, bound: float, assumption: Assumption) -> float | None:
         """Return the ticks of a segment by the fastest kernels under a bound; None if it does not fit."""
         first, sizes = segment
         order, times = self._space.order, self._variants.of_blocks

@@ -78,9 +78,9 @@ class _Walker:
             if any(step in self._time for step in self._places.steps(place, self._size[place])):
                 self._count_work(place)
                 self._count_output(place)
-                self._look_outside(place)
+                self._record_outside_reads(place)
         for place in self._size:
-            self._look_for_heirs(place)
+            self._find_in_place_candidates(place)
         return self._walk
 
     def _needs(self) -> Needs:
@@ -143,7 +143,7 @@ class _Walker:
         if place in self._results:
             self._walk.events[place] = events
 
-    def _look_outside(self, place: int) -> None:
+    def _record_outside_reads(self, place: int) -> None:
         size = self._size[place]
         for operand, source in enumerate(self._places.sources[place]):
             if source not in self._size:
@@ -153,7 +153,7 @@ class _Walker:
                     if lo < hi and step in self._time:
                         reads.append((self._time[step], lo, hi))
 
-    def _look_for_heirs(self, place: int) -> None:
+    def _find_in_place_candidates(self, place: int) -> None:
         """Count the certain in-place candidates of an operator, and record the others."""
         places, size, memory = self._places, self._size[place], self._places.memories[place]
         output = places.written_rows(place, size)

@@ -80,8 +80,8 @@ class Segments:
         self._alone: dict[tuple[Segment, bool], Mapping[int, int]] = {}
 
     def peak(self, sections: Sections) -> tuple[int, int, int]:
-        """The largest sum of live bytes, the place of the operator where it first occurs, and the number of
-        segments where it occurs.
+        """Return the largest sum of live bytes, the place of the operator where it first occurs, and the
+        number of segments where it occurs.
         """
         memories = self._places.memories
         load = sum(memories[number].size_bytes for number in self._places.inputs)
@@ -97,10 +97,10 @@ class Segments:
         return most, peak_operator, occurrences
 
     def exceeds(self, sections: Sections, most_bytes: float) -> bool:
-        """Return whether a part of a cut schedule alone takes more bytes.
+        """Return whether some part of a cut schedule certainly takes more bytes.
 
-        Every tensor is assumed to live until its last reader runs, though rows which that does not read may
-        die earlier. Cut segments are simulated only if the rest fits.
+        Each part is examined alone, as if tensors lived until their last readers run, all rows alike. Cut
+        segments are simulated only if the other parts fit.
         """
         rows = {first + at: one for first, sizes in sections for at, one in enumerate(sizes)}
         uncut = (load for place, load in enumerate(self._uncut_bytes) if place not in rows)
@@ -264,11 +264,11 @@ class Segments:
 
     def _profile(self, key: _Key) -> _Profile:
         if key not in self._profiles:
-            self._profiles[key] = self._profiled(key)
+            self._profiles[key] = self._new_profile(key)
         return self._profiles[key]
 
-    def _profiled(self, key: _Key) -> _Profile:
-        own = self._walk(key.segment)
+    def _new_profile(self, key: _Key) -> _Profile:
+        walk = self._walk(key.segment)
         first, sizes = key.segment
         sources, results = self._outside(key.segment)
         blocks: dict[int, tuple[BlockRows, dict[int, int]]] = {}  # how it is cut, the death of each block
@@ -276,31 +276,31 @@ class Segments:
             last = self._reads(key.segment, number, rows)[1] if dying else {}
             blocks[number] = rows, {block: at for block, at in last.items() if dying >> block & 1}
         for number, later in zip(results, key.later, strict=True):
-            events = own.events[number] if later != _ALL else {}
+            events = walk.events[number] if later != _ALL else {}
             rows = self._places.written_rows(number, sizes[number - first])
             blocks[number] = rows, {block: at for block, at in events.items() if not later >> block & 1}
-        change = list(own.change)
+        change = list(walk.change)
         self.units += _PROFILE_UNITS * len(change)
         change[1] -= key.unread_bytes
         for number, (rows, deaths) in blocks.items():
             memory = self._places.memories[number]
             for block, at in deaths.items():
                 change[at + 1] -= memory.block_bytes(rows, block)
-        for chance in own.chances:
-            if self._taken(chance, blocks):
+        for chance in walk.chances:
+            if self._applies(chance, blocks):
                 change[chance.time] -= chance.target.size_bytes
                 change[chance.time + 1] += chance.target.size_bytes
         *loads, net = accumulate(change[:-1])
         most = max(loads, default=0)
         span = self._places.span
         by_place: dict[int, int] = {}
-        for step, load in zip(own.steps, loads, strict=False):
+        for step, load in zip(walk.steps, loads, strict=False):
             place = step // span
             by_place[place] = max(load, by_place.get(place, load))
-        peak_operator = own.steps[loads.index(most)] // span if loads else first
+        peak_operator = walk.steps[loads.index(most)] // span if loads else first
         return _Profile(most, net, peak_operator, by_place)
 
-    def _taken(
+    def _applies(
         self, chance: InPlaceCandidate, blocks: Mapping[int, tuple[BlockRows, dict[int, int]]]
     ) -> bool:
         for number, row in chance.sources:

@@ -22,7 +22,7 @@ from mcudeploy.planner.search.ranking import front, sort_key
 from mcudeploy.planner.search.seeds import Chains, CutProblem, Seeds
 from mcudeploy.planner.search.segments import Segments
 from mcudeploy.planner.search.squeeze import squeeze
-from mcudeploy.planner.search.stages import MADE_ANYWAY, Round, first_fit, run_stages
+from mcudeploy.planner.search.stages import BUILT_ANYWAY, Round, first_fit, run_stages
 from mcudeploy.planner.search.task import SearchTask
 
 _LOG = logging.getLogger(__name__)
@@ -36,16 +36,20 @@ _FIRST_SHARE = 0.75
 _SPARE = 0.1
 """A round without a gain is the last if it leaves more than this fraction of its spent effort."""
 
-_PLAIN_SHARE, _MORE_SHARE, _CHAINS_SHARE = 0.3, 0.6, 0.3
-"""Share of a round's effort for the graph without fused chains, if a plan with some is the best so far.
+_PLAIN_SHARE = 0.3
+"""Share of a round's effort for the graph without fused chains, if fused chains lead or promise a gain.
 
-The others have the rest; before, they have as much effort again if some cuts are worth a plan, or else this
-share of it. The last share, of theirs, is for the seeds of chains.
+The forms with fused chains have the rest if they lead. If they only promise a gain, they have as much effort
+as the round, in addition.
 """
+_MORE_SHARE = 0.6
+"""Effort of these forms before they promise a gain, as a part of the round's, in addition."""
+_CHAINS_SHARE = 0.3
+"""Share of the effort of these forms for their seeds."""
 
 _ACROSS_SHARE, _LONELY_SHARE, _STARTS = 0.2, 0.6, 3
-"""Shares of the effort left after these seeds for the search across forms, and again while no chain is worth
-it; the best states of each form that it starts from.
+"""Shares of the effort left after the seeds: for the search across forms, and for more of it if no chain is
+worth it. It starts from this number of the best states of each form.
 """
 
 _FORMS, _BEST_SHARE = 2, 0.85
@@ -128,7 +132,7 @@ class _FormSearch:
         self._known.update(one.state for one in best)
         try:
             if self.interrupted:
-                fresh = current.candidates[:MADE_ANYWAY]
+                fresh = current.candidates[:BUILT_ANYWAY]
                 current.add(task, (first_fit(task, one, effort) for one in fresh))
             else:
                 run_stages(task, current, effort, progress)
@@ -231,7 +235,7 @@ class _FusedSearch:
         return may_be or self._gains(WORTH)
 
     def _gains(self, worth: float = 1.0) -> bool:
-        """Return whether the search across forms has found less than this part of the peak without chains."""
+        """Return whether the search across forms has found a peak below `worth` times that without chains."""
         lowest = worth * self._plain.search.best[0].peak_bytes
         return self._across is not None and self._across.best[0].peak_bytes < lowest
 

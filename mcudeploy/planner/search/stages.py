@@ -25,18 +25,18 @@ from mcudeploy.planner.search.task import SearchTask
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 
-MADE_ANYWAY = 4
+BUILT_ANYWAY = 4
 """Number of plans built regardless of peak: on the device, smaller ones may miss the latency limit."""
 
-_RECOMPUTED, _REORDERED = 2, 3
+_MOST_RECOMPUTED, _MOST_REORDERED = 2, 3
 """Number of new candidates with recomputed halos, and of plans in other orders; all would take too long."""
 
 _MOVED_SHARE = 0.1
 """Share of the effort left for the moves of a plan whose peak keeps a RAM limit that its arena exceeds."""
 
-_SWAPPED, _SWAPPED_SHARE, _PROMISED_SHARE = 3, 0.5, 0.3
-"""Number of plans of a round with a long search for transfers; the share of the effort left for each of them
-but the last, which has all; the share for the short ones.
+_MOST_OFFLOADED, _OFFLOADING_SHARE, _PROMISES_SHARE = 3, 0.5, 0.3
+"""Number of plans of a round with a long search for transfers. Share of the effort left for each of these
+searches but the last, which has all, and for all short searches.
 """
 
 _MORE_EFFORT = 1.2
@@ -55,7 +55,8 @@ class Round:
 
     `built`: all plans that were placed, including slower ones. `settled`: by stage, the plans on which it
     spent at most half of its effort; more effort would give the same result. `promised`: the latency of plans
-    whose core waits, with offloading, by a short search. `offered`: the effort of the long search for some.
+    whose core waits, with offloading, by a short search. `offered`: by plan, the effort that its last long
+    search had.
     """
 
     candidates: Sequence[Candidate]
@@ -92,10 +93,10 @@ def run_stages(task: SearchTask, current: Round, effort: Effort, progress: Progr
             current.add(task, [plan])
     if _waits(task, current):
         progress.stage("planning transfers between memories")
-        current.add(task, _swapped(task, current, effort.again()))
+        current.add(task, _offloading(task, current, effort.again()))
 
 
-def _made(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+def _by_first_fit(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     """Yield plans by first fit: those of the best candidates, and of the others that could win.
 
     If the core would wait for a slow memory, plans that run operators row by row are added.
@@ -108,17 +109,17 @@ def _made(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
         yield _with_moves(task, best, effort.part(_MOVED_SHARE))
     rows = tuple(row_by_row(task)) if best.estimate.avoidable_ticks and current.number == 1 else ()
     for number, candidate in enumerate((*rows, *current.candidates[1:]), 1):
-        could = number < MADE_ANYWAY or worth_placing(task, candidate, current.plans)
-        if could and (number <= len(rows) or not effort.is_spent()):
+        is_worth_it = number < BUILT_ANYWAY or worth_placing(task, candidate, current.plans)
+        if is_worth_it and (number <= len(rows) or not effort.is_spent()):
             plan = first_fit(task, candidate, effort)
             yield plan
             if task.nearly_fits(plan):
                 yield _with_moves(task, plan, effort.part(_MOVED_SHARE))
 
 
-def _reordered(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+def _reordering(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     """Yield plans in orders with lower peaks, if a quick search finds them."""
-    for plan in _by_peak(current.plans)[:_REORDERED]:
+    for plan in _by_peak(current.plans)[:_MOST_REORDERED]:
         if _has_repeated(plan) or plan in current.settled["order"] or effort.is_spent():
             continue
         part, tiled = effort.part(_ORDER_SHARE), task.tiled(plan)
@@ -128,7 +129,7 @@ def _reordered(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
             yield _placed(task, tiled, replace(schedule, status="feasible"), plan.splits, effort)
 
 
-def _relocated(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+def _relocating(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     """Yield plans whose blocks move, if such a plan could win."""
     plans = current.plans
     if _waits(task, current):
@@ -138,7 +139,7 @@ def _relocated(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
             yield from _moved(task, current, plan, effort.part(_MOVES_SHARE))
 
 
-def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+def _improving_the_best(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     """Yield the best plan with cheaper moves and a better or proven order, and faster plans with moves."""
     if not current.plans or _waits(task, current):
         return
@@ -157,13 +158,13 @@ def _perfected(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pla
 
 
 def _waits(task: SearchTask, current: Round) -> bool:
-    """Whether there are plans, and in each a core waits for a slow memory or something has no room."""
+    """Return whether there are plans, and in each a core waits for a slow memory or something has no room."""
     return bool(current.plans) and all(placing.waits(plan, task.board) for plan in current.plans)
 
 
-def _swapped(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
-    """Yield plans with offloading by a long search: those of which a short one promises the least latency."""
-    short = effort.part(_PROMISED_SHARE)
+def _offloading(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+    """Yield plans with offloading by long searches, for which short searches promise the least latency."""
+    short = effort.part(_PROMISES_SHARE)
     for plan in sorted(
         (plan for plan in current.plans if not plan.layout.transfers and plan not in current.promised),
         key=lambda one: placing.latency_bound(one, task.model, task.board),
@@ -173,10 +174,10 @@ def _swapped(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]
             budget = Budget(task.price, short, task.variants)
             current.promised[plan] = placing.promised_ticks(plan, model, task.board, tiled, budget)
     ranked = sorted(current.promised, key=lambda plan: current.promised[plan])
-    for number, plan in enumerate(ranked[:_SWAPPED], 1):
-        part = effort.part(1.0 if number == _SWAPPED else _SWAPPED_SHARE)
-        worth = worth_moving(task, plan, current.plans) and current.promised[plan] < inf
-        if worth and part.left >= _MORE_EFFORT * current.offered.get(plan, 0.0):
+    for number, plan in enumerate(ranked[:_MOST_OFFLOADED], 1):
+        part = effort.part(1.0 if number == _MOST_OFFLOADED else _OFFLOADING_SHARE)
+        is_worth_it = worth_moving(task, plan, current.plans) and current.promised[plan] < inf
+        if is_worth_it and part.left >= _MORE_EFFORT * current.offered.get(plan, 0.0):
             current.offered[plan] = part.left
             yield from _moved(task, current, plan, part)
 
@@ -190,15 +191,15 @@ def _moved(task: SearchTask, current: Round, plan: Plan, effort: Effort) -> Iter
         yield better
 
 
-def _recomputed(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
+def _recomputing(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
     """Yield plans that recompute tensors, if that lowers the peak and no RAM limit is kept."""
     if any(map(task.fits, current.plans)):
         return
-    unfinished = [*current.recomputed, *map(Recomputed.of, current.candidates[:_RECOMPUTED])]
+    unfinished = [*current.recomputed, *map(Recomputed.of, current.candidates[:_MOST_RECOMPUTED])]
     unfinished.sort(key=lambda one: one.candidate.peak_bytes)
-    current.recomputed = unfinished[_RECOMPUTED:]
-    for number, before in enumerate(unfinished[:_RECOMPUTED]):
-        own = effort.part(1 / (_RECOMPUTED - number))
+    current.recomputed = unfinished[_MOST_RECOMPUTED:]
+    for number, before in enumerate(unfinished[:_MOST_RECOMPUTED]):
+        own = effort.part(1 / (_MOST_RECOMPUTED - number))
         after = recompute(before, task.variants, task.lean.work, task.most_ticks, own)
         if not after.is_final:
             current.recomputed.append(after)
@@ -208,11 +209,11 @@ def _recomputed(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pl
 
 
 STAGES = (
-    ("", _made),
-    ("ordering the best plans", _reordered),
-    ("recomputing halos", _recomputed),
-    ("packing the best plans", _relocated),
-    ("ordering and packing the best plan", _perfected),
+    ("", _by_first_fit),
+    ("ordering the best plans", _reordering),
+    ("recomputing halos", _recomputing),
+    ("packing the best plans", _relocating),
+    ("ordering and packing the best plan", _improving_the_best),
 )
 
 
@@ -244,7 +245,7 @@ def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
 
 
 def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
-    """Return the plan in a better order that packs no worse, or the plan; its status says if it is proven."""
+    """Return the plan in a better order that packs no worse, or as it is; its status says what is proven."""
     tiled = task.tiled(plan)
     schedule = placing.reordered(task.lean, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > schedule.lower_bound_bytes and schedule.steps != plan.schedule.steps:
@@ -258,7 +259,7 @@ def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
 
 
 def _has_repeated(plan: Plan) -> bool:
-    """Whether a plan repeats a step."""
+    """Return whether a plan repeats a step."""
     return len(set(plan.schedule.steps)) < len(plan.schedule.steps)
 
 

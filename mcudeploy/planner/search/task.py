@@ -34,8 +34,7 @@ _ROOMY = 0.9
 class SearchTask:
     """The common data of all plans of one search.
 
-    Of plans with arenas of at most `ram_limit` bytes the search takes the fastest, else the one with the
-    smallest.
+    The search takes the fastest plan with an arena of at most `ram_limit` bytes; without any, the smallest.
     """
 
     model: Model

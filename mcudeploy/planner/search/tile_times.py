@@ -84,7 +84,8 @@ class VariantTime(NamedTuple):
 class VariantTimes:
     """The scratch and ticks of every operator's blocks by its variants; `ticks` are by the fastest.
 
-    `by_number`: the costs by the first variants of all operators, by the second ones, and so on.
+    `by_number`: the costs by the first variants of all operators, by the second ones, and so on. `starts` are
+    None, since variants may differ in them.
     """
 
     flow: Dataflow

@@ -54,7 +54,7 @@ def tables_bytes(view: PlanView, board: Board) -> int:
         pointers, words, records = pointers + 5 + 4 + 2 * count, words + 2 + 2 + 2 * count, records + count
         words += view.streams.table_bytes // WORD_BYTES
         steps += len(view.streams.items(steps))
-    first = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
+    initial_bytes = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
     arenas = len(plan.layout.arenas)
     if plan.parameters.parameters:  # the record of the table: three pointers, the size, the hash
         pointers, words = pointers + 3, words + 3 + 3 % (pointer_bytes // WORD_BYTES)
@@ -64,7 +64,7 @@ def tables_bytes(view: PlanView, board: Board) -> int:
         pointers * pointer_bytes
         + words * WORD_BYTES
         + halves * WORD_BYTES // 2
-        + first
+        + initial_bytes
         + _offsets_bytes(tape, board.offset_unit)
         + (steps + lanes.codes) * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest)) // 8
     )

@@ -31,8 +31,8 @@ class UnitStream:
 class UnitStreams:
     """The streams of a plan in the order of its tape.
 
-    `constants`: those of all operations, which addresses in region 0 count from; `places`: the first word of
-    each operator's, by content. `memories`: of arenas, whose first byte is offset 0 of the regions `regions`.
+    `constants`: those of all operations, which are region 0. `places`: the first word of the constants of an
+    operator, by their content. The arena in each of `memories` is the region of `regions` in the same place.
     """
 
     streams: tuple[UnitStream, ...]

@@ -123,10 +123,10 @@ class _Versions:
         ]
         return tensors + [
             NamedRange(True, operator.name, memory)
-            for memory in (self._scratch.memories(operator.name) if self._works(operator) else ())
+            for memory in (self._scratch.memories(operator.name) if self._has_scratch(operator) else ())
         ]
 
-    def _works(self, operator: Operator) -> bool:
+    def _has_scratch(self, operator: Operator) -> bool:
         return operator.name in self._plan.layout.scratch
 
     def fitting(self, step: Step, time: int) -> Fitting:
@@ -145,7 +145,7 @@ class _Versions:
         if (added := self.tiled.added_to(step)) and self._is_moved(added, operator.output):
             (name, written), memory = added, self._tensors.read(added[0], [added[1]], time)
         fitting.append(self._common(NamedRange(False, name, memory), [written], time))
-        if self._works(operator):
+        if self._has_scratch(operator):
             worked = min(step.block, len(self._plan.layout.scratch[operator.name]) - 1)
             memory = self._scratch.memories(operator.name)[0]
             fitting.append(self._common(NamedRange(True, operator.name, memory), [worked], time))
@@ -203,7 +203,8 @@ class Tape:
 
     def _codes(self, of_step: Sequence[int]) -> Iterator[int]:
         records = iter(of_step)
-        numbers = {each: at for at, each in enumerate((*map(_way, self.moves), *self._waiting()))}
+        of_moves = ((it.engine, it.old.memory, it.new.memory) for it in self.moves)
+        numbers = {each: at for at, each in enumerate((*of_moves, *((it.engine,) for it in self.waits)))}
         counts = Counter[tuple[str, ...]]()
         for entry in self.plan.tape:
             if isinstance(entry, Run):
@@ -214,9 +215,6 @@ class Tape:
                 key += tuple(each.memory for each in self.plan.layout.way(entry))
             yield len(self.records) + numbers[key] << self.block_bits | counts[key]
             counts[key] += 1
-
-    def _waiting(self) -> list[tuple[str, ...]]:
-        return [(each.engine,) for each in self.waits]
 
     def stored(self, named: NamedRange, version: int) -> Stored:
         """Return a tensor, or scratch, in one of its versions.
@@ -284,9 +282,9 @@ class Tape:
 
 
 def _ending(plan: Plan) -> set[int]:
-    """Return the transfers, by number, whose source ends with a wait.
+    """Return the transfers, by number, whose source residence ends once the program has waited for them.
 
-    The wait may be one for another transfer, before their end.
+    The program may wait for them earlier than planned, together with a later transfer of the engine.
     """
     last: dict[tuple[str, int, int], tuple[int, int]] = {}
     unfinished: dict[str, list[int]] = {}
@@ -307,10 +305,6 @@ def _ending(plan: Plan) -> set[int]:
             last[one.tensor, one.block, one.source] = number, time
     ways = ((plan.layout.way(plan.layout.transfers[number])[0], number, at) for number, at in last.values())
     return {number for source, number, at in ways if source.life.hi <= at}
-
-
-def _way(moves: Moves) -> tuple[str, ...]:
-    return moves.engine, moves.old.memory, moves.new.memory
 
 
 def _records(plan: Plan, versions: _Versions) -> tuple[list[Record], list[int]]:

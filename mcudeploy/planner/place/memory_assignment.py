@@ -28,10 +28,10 @@ class ArenaMemory:
 
 @dataclass(frozen=True, slots=True)
 class RectangleGroup:
-    """Rectangles, by index, that lie in one memory, one of `banks` (by index), and their accessed bytes."""
+    """Rectangles, by index, that share one of some `memories`, by index, and their accessed bytes."""
 
     rectangles: tuple[int, ...]
-    banks: tuple[int, ...]
+    memories: tuple[int, ...]
     accessed_bytes: int
 
 
@@ -43,7 +43,7 @@ class Assigned:
     assignment costs less; otherwise, none fits.
     """
 
-    banks: tuple[int, ...]
+    memories: tuple[int, ...]
     offsets: tuple[int, ...]
     moves: tuple[tuple[int, int, int], ...]
     used_bytes: Mapping[str, int]
@@ -65,7 +65,7 @@ class MemoryAssignment:
 
     problem: PlacementProblem
     groups: Sequence[RectangleGroup]
-    banks: Sequence[ArenaMemory]
+    memories: Sequence[ArenaMemory]
     costs: Table
     ranks: Table
     pinned: frozenset[int] = frozenset()
@@ -75,56 +75,57 @@ class MemoryAssignment:
         cls,
         problem: PlacementProblem,
         groups: Sequence[RectangleGroup],
-        banks: Sequence[ArenaMemory],
+        memories: Sequence[ArenaMemory],
         pinned: Collection[int] = (),
     ) -> MemoryAssignment:
         """Return the problem with its tables."""
-        costs = [Fraction(bank.cost).limit_denominator(1000) for bank in banks]
+        costs = [Fraction(memory.cost).limit_denominator(1000) for memory in memories]
         unit = lcm(*(cost.denominator for cost in costs))
         return cls(
-            problem, groups, banks,
+            problem, groups, memories,
             tuple(tuple(group.accessed_bytes * int(cost * unit) for cost in costs) for group in groups),
-            tuple(tuple(max(1, group.accessed_bytes) * b for b in range(len(banks))) for group in groups),
+            tuple(tuple(max(1, it.accessed_bytes) * at for at in range(len(memories))) for it in groups),
             frozenset(pinned),
         )  # fmt: skip
 
-    def expense(self, banks: Sequence[int]) -> tuple[int, int]:
+    def expense(self, memories: Sequence[int]) -> tuple[int, int]:
         """Return the cost and rank of an assignment."""
-        at = tuple(enumerate(banks))
-        return sum(self.costs[g][b] for g, b in at), sum(self.ranks[g][b] for g, b in at)
+        chosen = tuple(enumerate(memories))
+        cost = sum(self.costs[group][memory] for group, memory in chosen)
+        return cost, sum(self.ranks[group][memory] for group, memory in chosen)
 
-    def padded_bytes(self, index: int, bank: int) -> int:
+    def padded_bytes(self, index: int, memory: int) -> int:
         """Return the bytes of a rectangle up to where another one may begin in a memory."""
         item = self.problem.rectangles[index]
-        return align_up(item.size_bytes, lcm(item.alignment, self.banks[bank].alignment))
+        return align_up(item.size_bytes, lcm(item.alignment, self.memories[memory].alignment))
 
-    def packed(self, banks: Sequence[int], budget: Budget | None) -> Assigned:
+    def packed(self, memories: Sequence[int], budget: Budget | None) -> Assigned:
         """Return the groups in these memories, with offsets; rectangles that do not fit exceed a capacity."""
         offsets = [0] * len(self.problem.rectangles)
         moves: list[tuple[int, int, int]] = []
         used, bound = dict[str, int](), dict[str, int]()
-        for number, bank in enumerate(self.banks):
-            there = [g.rectangles for g, at in zip(self.groups, banks, strict=True) if at == number]
+        for number, memory in enumerate(self.memories):
+            there = [g.rectangles for g, at in zip(self.groups, memories, strict=True) if at == number]
             indices = sorted(index for rectangles in there for index in rectangles)
             if not indices:
                 continue
-            packing = self._packed(indices, bank, budget)
-            used[bank.name], bound[bank.name] = packing.used_bytes, packing.bound_bytes
+            packing = self._packed(indices, memory, budget)
+            used[memory.name], bound[memory.name] = packing.used_bytes, packing.bound_bytes
             for index, offset in zip(indices, packing.offsets, strict=True):
                 offsets[index] = offset
             moves += [(step, indices[at], offset) for step, at, offset in packing.moves]
         moves.sort(key=lambda move: move[0])
         excess = bool(self.excess(used))
-        return Assigned(tuple(banks), tuple(offsets), tuple(moves), used, bound, fits=not excess)
+        return Assigned(tuple(memories), tuple(offsets), tuple(moves), used, bound, fits=not excess)
 
-    def _packed(self, indices: Sequence[int], bank: ArenaMemory, budget: Budget | None) -> Packed:
+    def _packed(self, indices: Sequence[int], memory: ArenaMemory, budget: Budget | None) -> Packed:
         part = self.problem.part(indices)
-        aligned = (replace(item, alignment=lcm(item.alignment, bank.alignment)) for item in part.rectangles)
+        aligned = (replace(item, alignment=lcm(item.alignment, memory.alignment)) for item in part.rectangles)
         problem = replace(part, rectangles=tuple(aligned))
         pinned = {at: NEVER for at, index in enumerate(indices) if index in self.pinned}
-        return pack(problem, pinned, budget, bank.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
+        return pack(problem, pinned, budget, memory.capacity_bytes // ARENA_GRAIN_BYTES * ARENA_GRAIN_BYTES)
 
     def excess(self, used_bytes: Mapping[str, int]) -> dict[int, int]:
         """Return the bytes beyond its capacity, by memory that exceeds it."""
-        over = {b: used_bytes.get(bank.name, 0) - bank.capacity_bytes for b, bank in enumerate(self.banks)}
-        return {b: missing for b, missing in over.items() if missing > 0}
+        over = (used_bytes.get(memory.name, 0) - memory.capacity_bytes for memory in self.memories)
+        return {number: missing for number, missing in enumerate(over) if missing > 0}
