@@ -64,7 +64,9 @@ def quantize_sums(
     left = _left(scales)
     unsaturated = np.minimum(largest, _BEYOND_INT8 / np.maximum(scales, 2.0**-_FAST_SHIFT))
     if unsaturated.max(initial=0) * 2.0**left > INT32_MAX:
-        raise ValueError(f"{name}: scales from {scales.min():g} to {scales.max():g} do not go together")
+        raise ValueError(
+            f"{name}: scales from {scales.min():g} to {scales.max():g} are too different for one shift"
+        )
     return np.rint(scales * 2.0 ** (_FAST_SHIFT - left)).astype(np.int32), left
 
 

@@ -80,16 +80,14 @@ def calibrate(target: Target, progress: Progress = SILENT) -> Calibrated:
 def _require_chip(target: Target) -> None:
     board = target.board
     if board.is_host:
-        raise UsageError(
-            f"{board.name} is this computer, for which no plan is timed by estimates: name a board"
-        )
+        raise UsageError(f"{board.name} is this computer, for which nothing is estimated: name a board")
     if target.emulated:
         raise UsageError(
             f"the emulator of {board.name} counts instructions and has no clock of a chip: the model makes "
             "cycles of these counts, so every factor would be 1. Connect a board, and leave --emulate out"
         )
     if board.npu is not None:
-        raise UsageError(f"{board.name} has a unit beside the core, whose times are estimated apart")
+        raise UsageError(f"{board.name} has a unit beside the core, whose times are estimated separately")
 
 
 def _timed(

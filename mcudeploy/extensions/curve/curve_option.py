@@ -31,8 +31,8 @@ def curve_option(command: Command) -> Command:
     @click.option(
         "--curve",
         is_flag=True,
-        help="Show the arena for several values of --max-overhead: each takes --time-limit, and is a plan "
-        "that can be taken.",
+        help="Show the arena for several values of --max-overhead. Each takes --time-limit, and "
+        "--max-overhead with this value finds the same plan.",
     )
     @functools.wraps(command)
     def packed(*args: Any, curve: bool, **rest: Any) -> None:

@@ -44,7 +44,7 @@ class DossierPart(LibraryPart):
         inside, outside = (it.resolve() for it in (self.directory, request.directory))
         if inside == outside or outside in inside.parents or inside in outside.parents:
             raise UsageError(
-                f"--dossier {self.directory} and -o {request.directory} are in one another: name two folders"
+                f"--dossier {self.directory} and -o {request.directory} are nested: name separate folders"
             )
         if not request.force:
             require_ours(self.directory, {})

@@ -149,7 +149,7 @@ def numbers_of(
     Raises ValueError for int8 sums, or results of their rescaling, that could overflow.
     """
     if source.dtype is not output.dtype:
-        raise ValueError(f"{operator.name}: a convolution from {source.dtype} to {output.dtype}")
+        raise ValueError(f"{operator.name}: {source.dtype} to {output.dtype} is not supported")
     if source.dtype is graph.DType.FLOAT32:
         low, high = results.low, results.high
         stored = operator.constants["weights"]

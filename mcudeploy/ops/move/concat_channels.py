@@ -40,7 +40,7 @@ class ConcatChannels(PlainOperator):
         Raises ValueError for missing channels, or images of several sizes.
         """
         if len({shape[:2] for shape in inputs}) != 1 or len(inputs) != len(self.channels):
-            raise ValueError(f"channels of {len(self.channels)} images of one size, found {inputs}")
+            raise ValueError(f"it takes {len(self.channels)} images of one size, found {inputs}")
         for (_, _, size), taken in zip(inputs, self.channels, strict=True):
             ascends = taken and list(taken) == sorted(set(taken))
             if not ascends or taken[0] < 0 or taken[-1] >= min(size, MOST + 1):

@@ -54,7 +54,7 @@ class Slice(PlainOperator):
         ):
             last = start + step * (count - 1)
             if count < 1 or step == 0 or not (0 <= start < size and 0 <= last < size):
-                raise ValueError(f"axis {axis}: {count} elements from {start} by {step} of {size}")
+                raise ValueError(f"axis {axis} has {size} elements, not {count} from {start} by {step}")
         row, col, ch = (
             Index.of(start, **{name: step})
             for name, start, step in zip(AXIS_NAMES, self.start, self.step, strict=True)

@@ -54,7 +54,7 @@ class Take(PlainOperator):
         _require_room(shape, self.out_shape)
         for size, places in zip(shape, (self.rows, self.cols, self.channels), strict=True):
             if not places or min(places) < 0 or max(places) >= size:
-                raise ValueError(f"positions beyond the input {shape}, or none")
+                raise ValueError(f"positions are missing, or beyond the input {shape}")
         row, col, ch = (
             TableIndex(name, places, tuple(place + 1 for place in places))
             for name, places in (("row", self.rows), ("col", self.cols), ("ch", self.channels))
@@ -112,7 +112,7 @@ class Gather(PlainOperator):
         rows, cols, channels = shape
         places = np.array(self.positions, np.int64)
         if places.size == 0 or places.min() < 0 or places.max() >= rows * cols * channels:
-            raise ValueError(f"positions beyond the input {shape}, or none")
+            raise ValueError(f"positions are missing, or beyond the input {shape}")
         read = places.reshape(self.out_shape[0], -1) // (cols * channels)
         row = TableIndex("row", tuple(read.min(axis=1).tolist()), tuple((read.max(axis=1) + 1).tolist()))
         axes = *spatial_axes(self.out_shape), reduced_axis("any_col", cols), reduced_axis("any_ch", channels)

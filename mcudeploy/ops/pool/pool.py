@@ -220,7 +220,7 @@ class AveragePool(PlainOperator):
         """
         (source,) = inputs
         if source.dtype is not output.dtype:
-            raise ValueError(f"{operator.name}: an average from {source.dtype} to {output.dtype}")
+            raise ValueError(f"{operator.name}: {source.dtype} to {output.dtype} is not supported")
         counts = [self.taps_counted(dimension, source.shape[dimension]) for dimension in (0, 1)]
         counts[0] += self.row_taps or ()
         least = [min(count) for count in counts]
@@ -298,7 +298,7 @@ class AveragePoolByRows(PlainOperator):
         """avgpool_s8_by_rows or avgpool_f32_by_rows. Raises ValueError for mixed dtypes or large sums."""
         (source,) = inputs
         if source.dtype is not output.dtype:
-            raise ValueError(f"{operator.name}: an average from {source.dtype} to {output.dtype}")
+            raise ValueError(f"{operator.name}: {source.dtype} to {output.dtype} is not supported")
         rows, cols, channels = source.shape
         taps = rows * cols
         fields: Params = {"input_cols": cols, "channels": channels}
@@ -349,7 +349,7 @@ class PoolInt16(PlainOperator):
         """avgpool_s16 or maxpool_s16. Raises ValueError for other types, and windows without values."""
         (source,) = inputs
         if {source.dtype, output.dtype} != {graph.DType.INT16}:
-            raise ValueError(f"{operator.name}: a pool from {source.dtype} to {output.dtype}")
+            raise ValueError(f"{operator.name}: {source.dtype} to {output.dtype} is not supported")
         taps = self.kernel_shape[0] * self.kernel_shape[1]
         if self.average and taps * 2**15 >= 2**31:
             raise ValueError(f"{operator.name}: the sum of {taps} values does not fit an int32")

@@ -52,7 +52,7 @@ class IntegerBinary(BroadcastOperator):
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """Return the kernel `integer_binary`. Raises ValueError for floats."""
         if any(tensor.dtype == "float32" for tensor in (*inputs, output)):
-            raise ValueError(f"{self.function} of integers, not of float32")
+            raise ValueError(f"{self.function} is for integers, not for float32")
         pointers = self.pointers(self.checked_constant(operator, np.int32))
         strides = broadcast_strides(self.operands(tuple(tensor.shape for tensor in inputs)))
         rest = iter(inputs)
