@@ -38,7 +38,7 @@ def require(condition: object, text: str) -> None:
 
 
 def matched(pattern: str, text: str) -> re.Match[str]:
-    """The match of a pattern with all of a text of the C tables."""
+    """The match of a pattern with a whole text of the C tables."""
     match = re.fullmatch(pattern, text)
     if match is None:
         raise FaultError(f"the C tables have {text!r} where {pattern} belongs")
@@ -74,7 +74,7 @@ class Initialiser:
         self.end = at + 1
 
     def number(self, name: str, absent: int = 0) -> int:
-        """The integer of a field; `absent` without one."""
+        """The integer of a field; `absent` if there is no such field."""
         return number(self.fields.get(name, str(absent)))
 
 
@@ -261,7 +261,7 @@ class Plan:
     def tape(self) -> list[tuple[str, int]]:
         """Entries of the program: the number of a step to run, of a transfer to begin or to wait for."""
         entries: list[tuple[str, int]] = []
-        flying, coming = list[int](), 0
+        flying, upcoming = list[int](), 0
 
         def wait(time: int) -> None:
             due = {self.transfers[at][0]: at for at in flying if self.transfers[at][5] <= time}
@@ -270,21 +270,21 @@ class Plan:
 
         for time in range(len(self.steps)):
             wait(time)
-            while coming < len(self.transfers) and self.way(self.transfers[coming])[1].begin <= time:
-                flying.extend([coming] if self.transfers[coming][0] != CPU else [])
-                entries.append(("move", coming))
-                coming += 1
+            while upcoming < len(self.transfers) and self.way(self.transfers[upcoming])[1].begin <= time:
+                flying.extend([upcoming] if self.transfers[upcoming][0] != CPU else [])
+                entries.append(("move", upcoming))
+                upcoming += 1
                 wait(time)
             entries.append(("run", time))
-        require(coming == len(self.transfers) and not flying, "a transfer ends after the last step")
+        require(upcoming == len(self.transfers) and not flying, "a transfer ends after the last step")
         return entries
 
 
 def check_structure(plan: Plan) -> None:
     """Check the plan's tables against the network and the board."""
     cut = {(it.name, it.block_rows) for it in plan.operators if it.count > 1 and not it.is_view}
-    said = [(name, it["rows"]) for it in plan.splits for name in it["operators"]]
-    require(len(said) == len(cut) and set(said) == cut, "splits are not those of block_rows")
+    stated = [(name, it["rows"]) for it in plan.splits for name in it["operators"]]
+    require(len(stated) == len(cut) and set(stated) == cut, "splits are not those of block_rows")
     for it in plan.operators:
         fixed = it.accumulates or it.is_view or it.output in plan.outputs or it.block_rows >= it.rows
         require(not (fixed and it.lead), f"{it.name} has a lead of {it.lead}")
@@ -317,7 +317,7 @@ def check_structure(plan: Plan) -> None:
 
 
 def check_alignments(plan: Plan) -> None:
-    """Check that blocks are aligned for their memories and the units that touch them, which reach them."""
+    """Check that units reach the blocks that they touch, and that blocks are aligned for both."""
     first = plan.board["units"][0]
     unit_of = {name: plan.board["units"][at] for name, at in plan.unit_of.items()}
     users: dict[str, list[dict[str, Any]]] = {name: [] for name in plan.blocks}
@@ -346,11 +346,11 @@ def check_alignments(plan: Plan) -> None:
             offsets = [{it.offset for it in block if it.memory == memory} for block in blocks]
             pitch = plan.size(root, 0)  # of a tensor in one piece C has the first offset only
             whole = all(it == {min(offsets[0], default=0) + at * pitch} for at, it in enumerate(offsets))
-            for number_, block in enumerate(blocks):
+            for index, block in enumerate(blocks):
                 for at, it in enumerate(block):
                     if it.memory == memory:
-                        listed = not whole or number_ == 0 or (root, number_, at) in moved
-                        check(f"block {number_} of {root}", it, users[root], listed)
+                        listed = not whole or index == 0 or (root, index, at) in moved
+                        check(f"block {index} of {root}", it, users[root], listed)
     for name, steps in plan.scratch.items():
         for it in (it for step in steps for it in step):
             check(f"scratch of {name}", it, [unit_of.get(name, first)], listed=True)
@@ -447,14 +447,14 @@ class Run:
         self.cells[it.memory][it.offset : it.offset + size] = array("i", [value]) * size
 
     def write(self, root: str, block: int, it: Place) -> None:
-        """Write a block again: its copies elsewhere are stale."""
+        """Write a block: its earlier copies elsewhere become stale."""
         self.writes += 1
         self.current[root, block] = self.writes
         self.fill(it, self.plan.size(root, block), self.writes)
         self.needed.setdefault((root, block), []).append([self.time, self.time + 1])
 
     def place(self, root: str, block: int, record: Record, rows: range, where: str) -> Place:
-        """The place of a block at which C has all these rows."""
+        """The place of a block; it is the one at which the record in C has all these rows."""
         tensor = self.plan.tensors[root]
         require(record.row_bytes == tensor["row_bytes"], f"{where}: rows of {root} have other bytes in C")
         start = self.plan.start(root, block)
@@ -509,7 +509,7 @@ class Run:
             self.write(operator.output, output_block, target)
 
     def read(self, name: str, record: Record, rows: tuple[int, int], where: str) -> list[Used]:
-        """The places of the blocks that hold rows of a tensor, each intact where C reads it."""
+        """The places of the blocks that hold rows of a tensor; each is intact where C reads it."""
         plan, root, places = self.plan, self.plan.roots[name], list[Used]()
         if rows[0] >= rows[1]:
             return places
@@ -523,11 +523,11 @@ class Run:
         for block in range((rows[0] + lead) // size, (rows[1] - 1 + lead) // size + 1):
             start = plan.start(root, block)
             here = range(max(rows[0], start), min(rows[1], start + size))
-            it, bytes_ = self.place(root, block, record, here, where), plan.size(root, block)
+            it = self.place(root, block, record, here, where)
             require(self.whole(root, block, it), f"{where} reads block {block} of {root}, which is not there")
             self.needed[root, block][-1][1] = self.time + 1
             self.reads += 1
-            places.append((it, bytes_))
+            places.append((it, plan.size(root, block)))
         return places
 
     def work(self, operator: Operator, block: int, entry: Initialiser, used: list[Used], where: str) -> None:
@@ -578,7 +578,7 @@ class Run:
             self.flying[at] = version
 
     def engine(self, entry: Initialiser, index: int, kernel: str, engine: str) -> Initialiser:
-        """The parameters of a transfer or a wait by an engine, which is row `index` of its record."""
+        """The parameters in C of a transfer by an engine or of a wait, which is row `index` of its record."""
         require(entry.fields["kernel"] == kernel, f"C calls {entry.fields['kernel']}, not {kernel}")
         one = entry.number("block_rows") == 1 and index < entry.number("rows")
         require(one, f"C does not run row {index} of {kernel}")
@@ -588,7 +588,7 @@ class Run:
         return params
 
     def wait(self, at: int, index: int, entry: Initialiser) -> None:
-        """Wait for a transfer, and all that its engine began before; nobody may have touched the places."""
+        """Wait for a transfer, and all that its engine began before. The places are untouched until then."""
         plan, engine = self.plan, self.plan.transfers[at][0]
         params = self.engine(entry, index, "mcud_await_transfers", engine)
         pending = self.tables.table(params.values[0]).values
@@ -605,7 +605,7 @@ class Run:
             self.fill(new, size, version)
 
     def end(self) -> None:
-        """Check the outputs, the functions that return them, and that nothing resides without need."""
+        """Check the outputs, the functions that return them, and that no block resides longer than needed."""
         plan, steps = self.plan, len(self.plan.steps)
         for root in plan.outputs:
             begin = min(spans[0][0] for (name, _), spans in self.needed.items() if name == root)
@@ -653,7 +653,7 @@ def check_window(plan: Plan, operator: Operator, tables: Tables, entry: Initiali
 
 
 def joined(spans: Any) -> list[list[int]]:
-    """Ranges of steps, those that touch or overlap as one."""
+    """Ranges of steps; ranges that touch or overlap become one."""
     ranges: list[list[int]] = []
     for lo, hi in sorted(map(list, spans)):
         if ranges and lo <= ranges[-1][1]:

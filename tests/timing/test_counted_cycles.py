@@ -47,7 +47,7 @@ def test_a_known_loop_counts_exactly(name: str, boot: Build, tmp_path: Path) -> 
         loop = [instructions[at] for at, count in counts.executed.items() if count == rounds]
         assert sorted(it.mnemonic for it in loop) == ["bne", "subs"]
         branch = next(it for it in loop if it.mnemonic == "bne")
-        assert counts.left[branch.address] == rounds - 1
+        assert counts.not_followed[branch.address] == rounds - 1
 
 
 def test_a_loop_costs_its_taken_branches(boot: Build, tmp_path: Path) -> None:  # noqa: F811

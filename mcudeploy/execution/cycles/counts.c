@@ -1,21 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
  *
- * A plugin for QEMU: how often each instruction was executed, between two places of a program, and how many bytes were
- * loaded from and stored to which memory there.
+ * A plugin for QEMU. Between two places of a program it counts how often each instruction is executed, and the bytes
+ * that are loaded from each memory and stored to it.
  *
  * QEMU is under GPL-2.0, so this file may also be used under it. It runs inside QEMU only: nothing of it becomes part
  * of mcudeploy or of a firmware.
  *
- * Arguments: begin=ADDRESS, end=ADDRESS, out=FILE, region=ADDRESS-ADDRESS as often as wanted. A window opens before the instruction at `begin` is executed
- * and closes before the one at `end` is; where both are one, each window ends where the next one begins. FILE gets
- * for each window, in the order of time and in the byte order of this computer, 64-bit words: the number of
- * instructions seen in it, and of each its address, how often it was executed, and how often the next instruction
- * was not the next one in memory; then the number of regions, and of each the bytes loaded and stored in it. An access counts
- * for the first region that has its address, or for the last one, which is all that is in no other; without region=
- * there is none at all. Accesses of a DMA controller, and those of an exception's entry and return, are not seen.
+ * Arguments: begin=ADDRESS, end=ADDRESS, out=FILE, and any number of region=ADDRESS-ADDRESS. A window opens before the
+ * instruction at `begin` is executed, and closes before the one at `end` is. If both are the same, each window ends
+ * where the next one begins. FILE gets 64-bit words for each window, in the order of time and in the byte order of
+ * this computer:
+ * - the number of instructions in the window; of each its address, the number of its executions, and of those that
+ *   were not followed by the next instruction in memory;
+ * - the number of regions; of each the bytes loaded and stored.
+ * An access counts for the first region that has its address, or else for the last region, which is all other
+ * addresses; without region= there are none. Accesses of a DMA controller, and those of an exception's entry and
+ * return, are not seen.
  *
- * Only calls per instruction are asked for, no inline counters: those changed from one version of the interface to the
- * next. Meant for machines with one core.
+ * The plugin uses a call for each instruction, and no inline counters, whose interface differs between versions. It is
+ * for machines with one core.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -28,13 +31,14 @@
 
 EXPORT int qemu_plugin_version = QEMU_API;
 
+/* An instruction of the program. */
 typedef struct place {
     struct place *next_in_bucket;
     struct place *next;
     uint64_t address;
     uint64_t following;
     uint64_t count;
-    uint64_t left;
+    uint64_t not_followed;
 } place;
 
 typedef struct region {
@@ -56,7 +60,7 @@ static uint64_t begin_address;
 static uint64_t end_address;
 static FILE *out;
 
-/* The record of an address: one, however often its instruction is translated. */
+/* The record of an address. QEMU may translate an instruction several times, but it has one record. */
 static place *place_at(uint64_t address, uint64_t size)
 {
     place **const bucket = &buckets[(address >> 1) % BUCKETS];
@@ -65,17 +69,17 @@ static place *place_at(uint64_t address, uint64_t size)
             return at;
         }
     }
-    place *const made = calloc(1, sizeof *made);
-    if (made == NULL) {
+    place *const created = calloc(1, sizeof *created);
+    if (created == NULL) {
         abort();
     }
-    made->next_in_bucket = *bucket;
-    made->next = places;
-    made->address = address;
-    made->following = address + size;
-    *bucket = made;
-    places = made;
-    return made;
+    created->next_in_bucket = *bucket;
+    created->next = places;
+    created->address = address;
+    created->following = address + size;
+    *bucket = created;
+    places = created;
+    return created;
 }
 
 static void executed(unsigned int core, void *data)
@@ -86,7 +90,7 @@ static void executed(unsigned int core, void *data)
     }
     place *const here = data;
     if (last != NULL && last->following != here->address) {
-        last->left++;
+        last->not_followed++;
     }
     here->count++;
     last = here;
@@ -117,7 +121,7 @@ static void begin(unsigned int core, void *data)
     (void)data;
     for (place *at = places; at != NULL; at = at->next) {
         at->count = 0;
-        at->left = 0;
+        at->not_followed = 0;
     }
     for (size_t i = 0; i < region_count; i++) {
         regions[i].loaded = 0;
@@ -149,7 +153,7 @@ static void end(unsigned int core, void *data)
         if (at->count != 0) {
             put(at->address);
             put(at->count);
-            put(at->left);
+            put(at->not_followed);
         }
     }
     put(region_count);

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 OR GPL-2.0-or-later
  *
- * A plugin for QEMU: how many instructions each core of a program had executed when it came to certain places, those
- * not counted that it executed while it waited for other cores.
+ * A plugin for QEMU. It writes how many instructions each core of a program has executed when the core comes to certain
+ * places. Instructions that a core executes while it waits for other cores do not count.
  *
  * QEMU is under GPL-2.0, so this file may also be used under it. It runs inside QEMU only: nothing of it becomes part
  * of mcudeploy or of a firmware.
  *
- * Arguments: out=FILE, mark=ADDRESS, wait=ADDRESS and work=ADDRESS-ADDRESS, the last three as often as wanted. A core
- * begins to wait with the instruction at a wait= address, and works again from an instruction in a work= range on.
- * Whenever a core that does not wait comes to a mark= address, FILE gets three 64-bit words, in the byte order of this
- * computer: the number of the core, that of the mark among the arguments, and how many instructions the core has
- * executed, without the one at the mark. An address may have one mark.
+ * Arguments: out=FILE, and any number of mark=ADDRESS, wait=ADDRESS and work=ADDRESS-ADDRESS. A core begins to wait at
+ * the instruction at a wait= address, and works again from an instruction in a work= range on. When a core that does
+ * not wait comes to a mark= address, FILE gets three 64-bit words in the byte order of this computer: the number of the
+ * core, the number of the mark among the arguments, and the number of instructions that the core has executed before
+ * the mark. An address may have one mark.
  *
  * Cores must take turns in one thread, as they do under -icount.
  */
@@ -38,7 +38,7 @@ typedef struct range {
 } range;
 
 static core cores[MOST_CORES];
-static range marks[MOST_PLACES]; /* of one address each, as waits */
+static range marks[MOST_PLACES]; /* a mark or a wait has one address */
 static range waits[MOST_PLACES];
 static range works[MOST_PLACES];
 static size_t mark_count;

@@ -102,8 +102,8 @@ def _places(deployment: Deployment, arenas: list[ArenaText]) -> tuple[dict[str, 
 def with_instances(program: Program, deployment: Deployment, count: int) -> Program:
     """Return a program whose arenas have the states of `count` instances.
 
-    Texts `away(first, each)` are calls of the C function that returns how far the states of the running
-    instance are from those of the first.
+    Texts `away(first, each)` are calls of the C function that returns the bytes from the states of the first
+    instance to those of the selected one.
     """
     places, sizes = _places(deployment, program.arenas)
     first = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
