@@ -98,8 +98,8 @@ RESTRICTIONS = {
     "LpNormalization": "p 1 or 2",
     "MatMulInteger": "zero points constant; read by Cast to float32",
     "MaxUnpool": "output_shape equal to that of the kernel",
-    "NonMaxSuppression": "limits constant; as many rows as it can have, and an output with the number of "
-    "those that it has",
+    "NonMaxSuppression": "limits constant; as many rows as possible, and an output that counts those "
+    "with boxes",
     "OneHot": "depth constant, or the shape of the result known",
     "Scan": "opset 9 and newer; unrolled",
     "ScatterElements": "8-bit integers without reduction",

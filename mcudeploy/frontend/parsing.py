@@ -17,9 +17,9 @@ from mcudeploy.extension import Extension, added, extensions
 from mcudeploy.frontend.onnx import dynamic_ranges, qonnx
 from mcudeploy.frontend.onnx.bounded_rows import bound_suppressions, suppression_function
 from mcudeploy.frontend.onnx.input_choices import AS_IN_FILE, InputChoices
-from mcudeploy.frontend.onnx.legacy import put_right
-from mcudeploy.frontend.onnx.named_states import amend
-from mcudeploy.frontend.onnx.nodes import Parsed
+from mcudeploy.frontend.onnx.legacy import repaired
+from mcudeploy.frontend.onnx.named_states import apply_choices
+from mcudeploy.frontend.onnx.nodes import ParsedFile
 from mcudeploy.frontend.onnx.plain_forms import in_plain_forms
 from mcudeploy.frontend.onnx.protos import copy_of, opset_of
 from mcudeploy.frontend.onnx.rounding import round_exactly
@@ -29,7 +29,7 @@ from mcudeploy.frontend.onnx.tensors import MAX_FILE_BYTES
 _TFLITE_IDENTIFIER = b"TFL3"
 
 
-def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
+def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> ParsedFile:
     """Parse a file; `choices`: those of the user for the inputs.
 
     Raises ModelError if it is not a file, too large, or neither ONNX nor TFLite.
@@ -52,17 +52,17 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> Parsed:
         proto, notes = _plain(proto)
     except UnicodeDecodeError as fault:
         raise ModelError(f"{path} has a name that is not UTF-8: a damaged file") from fault
-    amended = amend(proto, choices)
-    notes += amended.notes
+    applied = apply_choices(proto, choices)
+    notes += applied.notes
     declared = [state for states_of in added("states") for state in states_of(proto)]
-    return Parsed(proto, states=(*declared, *amended.states), functions=amended.functions, notes=notes)
+    return ParsedFile(proto, states=(*declared, *applied.states), functions=applied.functions, notes=notes)
 
 
 def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
     """The model in the forms that the reader and the reference share, and notes on what changed."""
     in_plain_forms(proto)
     notes = tuple(note for reader in added("readers") for note in reader(proto))
-    proto = qonnx.in_onnx(put_right(proto))
+    proto = qonnx.in_onnx(repaired(proto))
     return proto, (*notes, dynamic_ranges.NOTE) if dynamic_ranges.in_floats(proto) else notes
 
 
@@ -72,7 +72,7 @@ def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
     """
     if not is_tflite(path):
         proto, _ = _plain(onnx.load(path))
-        proto.functions.extend(amend(proto, choices).functions)
+        proto.functions.extend(apply_choices(proto, choices).functions)
         if bound_suppressions(proto):
             proto.functions.append(suppression_function(opset_of(proto)))
         return proto
@@ -127,7 +127,7 @@ def _require_shapes_only(path: Path, choices: InputChoices) -> None:
         raise UsageError(f"{option} is for ONNX files; {path.name} has its own constants and states")
 
 
-def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:
+def _translated(path: Path, content: bytes, shapes: Shapes) -> ParsedFile:
     """The model of a .tflite file; its proto is a copy, which readers change in place."""
     parsed = _translation(content, str(path), tuple(shapes.items()), extensions())
     return replace(parsed, proto=copy_of(parsed.proto))
@@ -136,7 +136,7 @@ def _translated(path: Path, content: bytes, shapes: Shapes) -> Parsed:
 @lru_cache(maxsize=1)
 def _translation(
     content: bytes, where: str, shapes: tuple[tuple[str, tuple[int, ...]], ...], _: tuple[Extension, ...]
-) -> Parsed:
+) -> ParsedFile:
     """The last translation: a command reads its file for the plan, for the reference and for sizes."""
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 

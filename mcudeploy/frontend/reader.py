@@ -37,7 +37,7 @@ from mcudeploy.frontend.onnx.protos import (
 )
 from mcudeploy.frontend.onnx.shapes import Shapes, assumptions_named, fix_inputs
 from mcudeploy.frontend.onnx.states import Stateful, keep_states
-from mcudeploy.frontend.onnx.tensors import load_external, require_consistent, tensors_of, write_out_sparse
+from mcudeploy.frontend.onnx.tensors import load_external, make_sparse_dense, require_consistent, tensors_of
 from mcudeploy.frontend.onnx.windows import require_windows_bounded
 from mcudeploy.frontend.parsing import is_tflite, parse
 from mcudeploy.frontend.passes.batches import Single, by_entry
@@ -71,7 +71,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
             values = {name: values[name] for name in _infos(parsed.proto)}
         require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
         own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
-        names = {name for state in parsed.states for name in (state.first, state.before, state.after)}
+        names = {name for state in parsed.states for name in (state.initial, state.before, state.after)}
         flattening = _flat(proto, names)
         flat = flattening.proto
         walk_depth_first(flat.graph, sorted(names))
@@ -152,7 +152,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
         load_external(tensor, path)
         require_consistent(tensor)
     for graph in graphs_of(proto.graph):
-        write_out_sparse(graph)
+        make_sparse_dense(graph)
     _require_order(proto.graph)
     notes = (*version_notes(proto), *fix_inputs(proto.graph, shapes))
     try:

@@ -78,7 +78,7 @@ class _Attention:
         self._model, self._producers, self._readers = model, model.producers(), model.consumers()
         # Values that outputs or states need, so no node alone reads them.
         self._kept = {info.name for info in model.outputs}
-        self._kept |= {name for state in model.states for name in (state.first, state.after)}
+        self._kept |= {name for state in model.states for name in (state.initial, state.after)}
         self._known: dict[tuple[str, bool | None, tuple[int, ...]], _Live | None] = {}
 
     def attention(self, softmax: Node) -> Node | None:

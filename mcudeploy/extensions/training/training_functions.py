@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import ModelProto
 
-from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.onnx.states import KeptState
 
 TRAINING_DOMAIN = "mcudeploy.training"
 OPSET = 17
@@ -89,18 +89,18 @@ TRAINING_OPERATORS = frozenset(
 """All operators of the domain."""
 
 
-def parameters_of(proto: ModelProto) -> tuple[Kept, ...]:
+def parameters_of(proto: ModelProto) -> tuple[KeptState, ...]:
     """The parameters of a training step, as states; none of another model."""
     nodes = [node for node in proto.graph.node if node.domain == TRAINING_DOMAIN]
     after = {node.input[0]: node.output[0] for node in nodes if node.op_type in _UPDATES}
     return tuple(
-        Kept(node.input[0], after[node.output[0]], node.input[1])
+        KeptState(node.input[0], after[node.output[0]], node.input[1])
         for node in nodes
         if node.op_type == PARAMETER and node.output[0] in after
     )
 
 
-def hide_training(proto: ModelProto) -> tuple[Kept, ...]:
+def hide_training(proto: ModelProto) -> tuple[KeptState, ...]:
     """Return the parameters of a training step, and make its model readable, in place.
 
     Removes the definitions of its operators, and the outputs that are parameters after a run.

@@ -221,7 +221,7 @@ def state_input(
     existing = next((state.tensor for state in builder.states if state.before.name == name), None)
     if existing is not None:
         return existing
-    if listed.first and listed.first not in builder.constants:
+    if listed.initial and listed.initial not in builder.constants:
         raise Unsupported(
             "its first state is neither constant nor an input of the model that serves nothing else: "
             "export it as one of these, or leave out --stateful"
@@ -233,8 +233,8 @@ def state_input(
     order = positions((tensor.elements,)) if index is None else index.reshape(-1)
     before = GraphIO(tensor.name, name, info.shape or shape, info.dtype, order)
     first = np.zeros(before.shape, info.dtype)
-    if listed.first:
-        first = builder.constants[listed.first].value.astype(info.dtype).reshape(before.shape)
+    if listed.initial:
+        first = builder.constants[listed.initial].value.astype(info.dtype).reshape(before.shape)
     initial: Any = to_device(before, tensor, first)
     builder.states.append(State(before, replace(before, name=listed.after), initial))
     return tensor.name

@@ -1,1 +1,1 @@
-"""ONNX files: parsed, checked and represented as nodes."""
+"""Reading of ONNX files: checks, repairs, plain forms, and a representation without protobufs."""

@@ -1,6 +1,7 @@
-"""NonMaxSuppression with a fixed number of rows: those that ONNX returns, then rows of -1, and their count.
+"""NonMaxSuppression with a fixed number of rows, and an output that counts the rows that ONNX returns.
 
-The reference runs the node as a function of ONNX operators, the program as the nodes of its rule.
+Rows of -1 follow those that ONNX returns. The reference runs the node as a function of ONNX operators, the
+program as the nodes of its rule.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from mcudeploy.frontend.onnx.protos import (
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 SUPPRESSION = "NonMaxSuppression"
-_NO_LIMITS = 0, 0.0, -np.inf
-"""Number of boxes, shared part and score of inputs that are left out."""
+_DEFAULT_LIMITS = 0, 0.0, -np.inf
+"""Number of boxes, overlap and score if the node leaves these inputs out."""
 
 
 @dataclass(frozen=True, slots=True)
 class BoundedRows:
-    """The value of the rows that a node returns, and the output of their number."""
+    """The value that has the rows of a node, and the added output that counts them."""
 
     rows: str
     count: str
@@ -37,20 +38,20 @@ class BoundedRows:
     def note(self) -> str:
         """The note to the user."""
         return (
-            f"{printable(self.rows)!r} of NonMaxSuppression has as many rows as it can have; the output "
-            f"{printable(self.count)!r} is the number of those that it has, the others are -1"
+            f"{printable(self.rows)!r} of NonMaxSuppression has the largest possible number of rows; the "
+            f"output {printable(self.count)!r} counts the rows with boxes, the others are -1"
         )
 
 
 def bound_suppressions(proto: ModelProto) -> tuple[BoundedRows, ...]:
-    """Replace the nodes of the main graph in place, and add an output for the count of each."""
+    """Replace the NonMaxSuppression nodes of the main graph in place, and add an output for each count."""
     graph = proto.graph
     nodes, bounded = list[NodeProto](), list[BoundedRows]()
     for node in graph.node:
         nodes.append(copy_of(node))
         if node.op_type != SUPPRESSION or node.domain not in ONNX_DOMAINS or not 2 <= len(node.input) <= 5:
             continue
-        _state_limits(graph, nodes[-1])
+        _fill_in_limits(graph, nodes[-1])
         nodes[-1].domain = DOMAIN
         rows, count = node.output[0], unused_name(graph, f"{node.output[0]}_count")
         nodes += _counting(graph, rows, count)
@@ -68,10 +69,10 @@ def counts_of(proto: ModelProto) -> dict[str, str]:
     return {it.rows: it.count for it in bound_suppressions(copy_of(proto))}
 
 
-def _state_limits(graph: GraphProto, node: NodeProto) -> None:
+def _fill_in_limits(graph: GraphProto, node: NodeProto) -> None:
     """Give the node the inputs that it leaves out."""
     node.input.extend([""] * (5 - len(node.input)))
-    for at, value in enumerate(_NO_LIMITS, 2):
+    for at, value in enumerate(_DEFAULT_LIMITS, 2):
         if not node.input[at]:
             node.input[at] = _constant(graph, node.output[0], np.array([value]))
 
@@ -84,14 +85,14 @@ def _constant(graph: GraphProto, of: str, value: np.ndarray[tuple[int, ...], np.
 
 
 def _counting(graph: GraphProto, rows: str, count: str) -> list[NodeProto]:
-    """The number of rows that are not -1: with 1 added, their indices are positive."""
+    """The nodes that count the rows whose box is not -1: with 1 added, its number is positive."""
     last, one, sizes = (_constant(graph, rows, np.array(value)) for value in ([2], [1], [-1]))
-    boxes, above, least, flags, total = (f"{count}/{at}" for at in range(5))
+    boxes, above, is_box, flags, total = (f"{count}/{at}" for at in range(5))
     return [
         helper.make_node("Gather", [rows, last], [boxes], f"{count}/boxes", axis=1),
         helper.make_node("Add", [boxes, one], [above], f"{count}/above"),
-        helper.make_node("Cast", [above], [least], f"{count}/bool", to=TensorProto.BOOL),
-        helper.make_node("Cast", [least], [flags], f"{count}/flags", to=TensorProto.FLOAT),
+        helper.make_node("Cast", [above], [is_box], f"{count}/bool", to=TensorProto.BOOL),
+        helper.make_node("Cast", [is_box], [flags], f"{count}/flags", to=TensorProto.FLOAT),
         helper.make_node("ReduceSum", [flags], [total], f"{count}/sum", keepdims=1),
         helper.make_node("Cast", [total], [f"{count}/5"], f"{count}/cast", to=TensorProto.INT64),
         helper.make_node("Reshape", [f"{count}/5", sizes], [count], f"{count}/vector"),
@@ -99,7 +100,7 @@ def _counting(graph: GraphProto, rows: str, count: str) -> list[NodeProto]:
 
 
 def suppression_function(opset: int) -> FunctionProto:
-    """The node as ONNX operators, for the reference; of any opset that has it."""
+    """NonMaxSuppression with bounded rows as ONNX operators of any opset that has it, for the reference."""
     text = f"""
     {SUPPRESSION} <center_point_box> (boxes, scores, most, overlap, least) => (y) {{
       first = Constant <value = int64[1] first {{0}}> ()

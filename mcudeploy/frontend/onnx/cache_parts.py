@@ -1,4 +1,4 @@
-"""Caches that nodes read in parts and join again: each part becomes a separate state."""
+"""Caches that nodes take apart and join again: each part becomes a separate state."""
 
 from __future__ import annotations
 
@@ -24,43 +24,47 @@ from mcudeploy.frontend.onnx.protos import (
 )
 
 _Codes = NDArray[np.int64]
+"""A code for each element of a value: its origin, see _Origins."""
 _VIEWS = MOVEMENTS - {"Expand", "Slice"}
 _MOVES = _VIEWS | {"Gather", "Slice", "Split"}
 _SCATTERS = ("ScatterElements", "ScatterND")
-_MOST_ELEMENTS = 1 << 22
+_MAX_ELEMENTS = 1 << 22
+"""Limit of the elements of a cache, and of the constants that are followed."""
 
 
 def parts_of(
     proto: ModelProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
 ) -> list[tuple[ValueInfoProto, str]]:
-    """The parts of the cache `value` as pairs of a value that is read and of the one that replaces it.
+    """The parts of the cache `value`: pairs of the value that nodes read, and the value that replaces it.
 
-    The nodes that take the cache apart go, so that the values which are read have no producer any more.
-    Returns the cache and `output` alone, without a change, if the cache is not taken apart.
+    Removes the nodes that take the cache apart, so that the values that are read have no producer. Returns
+    the cache and `output` alone, without a change, if the cache is not taken apart.
     """
-    whole = [(value, output)]
-    if not 0 < prod(sizes_of(value)) <= _MOST_ELEMENTS:
-        return whole
+    undivided = [(value, output)]
+    if not 0 < prod(sizes_of(value)) <= _MAX_ELEMENTS:
+        return undivided
     origins = _Origins(proto, known, value, output)
     parts = origins.parts()
     if parts is None or [(names, leaf) for leaf, names in parts.items()] == [([value.name], output)]:
-        return whole
+        return undivided
     graph, infos = proto.graph, {**known, value.name: value}
-    again: list[NodeProto] = []
+    copies: list[NodeProto] = []
     for name, *others in parts.values():
         for other in others:
             shape = unused_name(graph, f"{other}_shape")
             sizes = np.array(sizes_of(infos[other]), np.int64)
             graph.initializer.append(numpy_helper.from_array(sizes, shape))
-            again.append(helper.make_node("Reshape", [name, shape], [other], f"{other}_again"))
+            copies.append(helper.make_node("Reshape", [name, shape], [other], f"{other}_again"))
     rest = (node for node in graph.node if origins.codes.keys().isdisjoint(node.output))
-    refill(graph.node, [*again, *rest])
+    refill(graph.node, [*copies, *rest])
     return [(infos[names[0]], leaf) for leaf, names in parts.items()]
 
 
 class _Origins:
-    """For values that consist of moved elements, a code of each element: below `size` its place in the cache,
-    else its place in a value that enters the cache.
+    """The origin of each element of the values that consist of elements of the cache, as a code.
+
+    A code below `size` is a place in the cache. Others are places in the values that enter the cache, the
+    leaves, which are numbered consecutively.
     """
 
     def __init__(
@@ -73,7 +77,7 @@ class _Origins:
         self._constants = {
             name: numpy_helper.to_array(it)
             for name, it in constants_of(self._graph).items()
-            if it.data_type in INDEX_TYPES and prod(it.dims) <= _MOST_ELEMENTS
+            if it.data_type in INDEX_TYPES and prod(it.dims) <= _MAX_ELEMENTS
         }
         self._next = self.size
         self._leaves: dict[str, _Codes] = {}
@@ -82,8 +86,9 @@ class _Origins:
             self._follow(node)
 
     def parts(self) -> dict[str, list[str]] | None:
-        """The values that enter the cache, and for each the values that read its place; None if the cache is
-        not exactly these parts.
+        """The values that enter the cache, and for each the values that nodes read from its place.
+
+        None if the cache does not consist of exactly these parts.
         """
         result = self.codes.get(self._output)
         result = self._entering(self._output) if result is None else result
@@ -104,7 +109,7 @@ class _Origins:
         return parts
 
     def _read(self) -> list[str]:
-        """The values of codes that nodes read as numbers, or that are outputs."""
+        """The values with codes that are outputs, or that other nodes than movements read."""
         names = {it.name for it in self._graph.output}
         for node in self._graph.node:
             if self.codes.keys().isdisjoint(node.output):
@@ -130,7 +135,7 @@ class _Origins:
             self.codes |= dict(zip(node.output, self._run(node, arrays), strict=True))
 
     def _entering(self, name: str) -> _Codes | None:
-        """The codes of a value that enters the cache: those of its parts if it only joins these."""
+        """The codes of a value that enters the cache: new ones, unless it only joins parts with codes."""
         if name in self.codes:
             return self.codes[name]
         node = self._producers.get(name)
@@ -151,7 +156,7 @@ class _Origins:
         return self._leaves[name]
 
     def _run(self, node: NodeProto, arrays: Mapping[str, _Codes]) -> list[_Codes]:
-        """Let a node move codes in place of elements."""
+        """The results of a node if the values have codes instead of elements."""
         constants = {it: self._constants[it] for it in node.input if it and it not in arrays}
         values = {**arrays, **constants}
         return evaluator([node], self._opset, values, node.output)(values)

@@ -1,4 +1,4 @@
-"""Constants of a model. One that was dequantised keeps its integers beside its real values."""
+"""Constants of a model: real values, and the integers from which the file dequantises them."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _Number = TypeVar("_Number", bound=np.generic)
 class Quantized:
     """Integer form of a constant: value == scale * (integers - zero_point), elementwise.
 
-    All three arrays have the constant's shape (broadcast views need no memory). Every data movement
-    applies to all three alike, so that no axis must be followed through transposes and reshapes.
+    All three arrays have the constant's shape (as broadcast views, which take no memory), so that every
+    movement applies to all three alike: no axis needs to be followed through transposes and reshapes.
     """
 
     integers: NDArray[np.int32]
@@ -55,7 +55,7 @@ class Constant:
         )
 
     def reals(self) -> NDArray[np.float64]:
-        """The values in double precision; exact products of the integer form if there is one."""
+        """The values in double precision, computed from the integer form if there is one."""
         if self.quantized is None:
             return self.value.astype(np.float64)
         stored = self.quantized
@@ -88,7 +88,7 @@ def dequantized(
             along = tuple(scale.size if position == axis else 1 for position in range(integers.ndim))
         scales = np.broadcast_to(scale.reshape(along), integers.shape)
         zero_points = np.broadcast_to(zero.reshape(along), integers.shape)
-    with np.errstate(invalid="ignore", over="ignore"):  # an infinite scale is an error where it is read
+    with np.errstate(invalid="ignore", over="ignore"):  # the reader of an infinite scale reports it
         value = ((wide - zero_points).astype(np.float32) * scales).astype(np.float32)
     bits = integers.dtype.itemsize * 8
     return Constant(value, Quantized(wide, scales, zero_points, bits, integers.dtype.kind == "i"))

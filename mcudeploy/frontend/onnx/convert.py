@@ -1,4 +1,4 @@
-"""Conversion of ONNX protobufs to the front end's values."""
+"""Conversion of ONNX protobufs to OnnxModel and its parts."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from mcudeploy.frontend.onnx.tensors import array_of
 
 
 def model_of(proto: ModelProto, notes: tuple[str, ...]) -> OnnxModel:
-    """Convert a checked protobuf. Raises ModelError for tensors too large for any microcontroller."""
+    """Convert a checked protobuf. Raises ModelError for tensors beyond the limits of mcudeploy."""
     graph = proto.graph
     constants = {tensor.name: Constant(array_of(tensor)) for tensor in graph.initializer}
     infos = {value.name: info_of(value) for value in (*graph.value_info, *graph.input, *graph.output)}
@@ -91,9 +91,7 @@ def _attribute(item: AttributeProto) -> Attribute:
 
 
 def require_total_bounded(infos: Mapping[str, Info], constants: Collection[str]) -> None:
-    """Raise ModelError if all values of a file together exceed the number of elements that a microcontroller
-    can process.
-    """
+    """Raise ModelError if all values of a file together have more than MAX_TOTAL_ELEMENTS elements."""
     shapes = {name: info.shape or () for name, info in infos.items() if name not in constants}
     elements = sum(map(prod, shapes.values()))
     if elements > MAX_TOTAL_ELEMENTS:
@@ -106,7 +104,7 @@ def require_total_bounded(infos: Mapping[str, Info], constants: Collection[str])
 
 
 def require_all_bounded(infos: Mapping[str, Info]) -> None:
-    """Raise ModelError for a tensor too large for any microcontroller."""
+    """Raise ModelError for a tensor with too many elements or dimensions."""
     for info in infos.values():
         if info.shape is not None and len(info.shape) > MAX_RANK:
             raise ModelError(

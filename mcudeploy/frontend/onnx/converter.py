@@ -1,4 +1,4 @@
-"""Conversion of operator sets by onnx, except for nodes that it does not know, or converts wrongly."""
+"""Conversion of a model to another opset by onnx, except for nodes that onnx would convert wrongly."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from onnx.version_converter import ConvertError
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, copy_of, import_domain, refill
 
 ASIDE = "mcudeploy.aside"
-"""The domain of nodes that were set aside: the converter leaves nodes of other domains alone."""
+"""The domain of nodes that are set aside during a conversion: onnx converts no nodes of other domains."""
 
 FAULTS = (
     *(RuntimeError, ValueError, TypeError, LookupError, MemoryError),
@@ -19,16 +19,16 @@ FAULTS = (
 """The errors that the converter raises for models that it cannot convert."""
 
 _CHANGED_IN = {"BatchNormalization": 9, "Dropout": 10, "Hardmax": 13, "Pad": 11, "Resize": 11, "Upsample": 10}
-"""The opset from which an operator has another meaning or form, or is gone, and onnx converts it wrongly."""
+"""Operators that onnx converts wrongly to this opset or a later one, in which they changed or ended."""
 
 _CONVERTED = {"BatchNormalization": ("spatial", 1), "Pad": ("mode", b"constant")}
-"""An attribute by operator, and its only value, also the default, with which onnx converts it rightly."""
+"""The exceptions: onnx converts these operators rightly if an attribute has this value, its default."""
 
 
 def converted(proto: ModelProto, opset: int, aside: Callable[[NodeProto], bool]) -> ModelProto:
     """Convert a model to an opset; nodes that `aside` selects only move to the domain ASIDE.
 
-    Raises one of FAULTS if onnx cannot convert it.
+    Raises one of FAULTS if onnx cannot convert the model.
     """
     if not any(map(aside, proto.graph.node)):
         return version_converter.convert_version(proto, opset)

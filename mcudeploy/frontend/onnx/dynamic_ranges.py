@@ -1,6 +1,6 @@
 """Files of onnxruntime.quantization.quantize_dynamic: int8 weights, and activations that every run scales.
 
-Their products of integers become products of floats by the weights that the integers stand for.
+Products of integers become products of floats, by dequantised weights.
 """
 
 from __future__ import annotations
@@ -14,8 +14,9 @@ from mcudeploy.frontend.onnx.protos import opset_of, refill
 
 
 def float_note(activations: str, runtime: str, way: str) -> str:
-    """Return a note on quantised weights under float `activations`, which the `runtime` rounds; `way` is the
-    quantisation that avoids floats.
+    """Return a note on quantised weights with `activations` that are float here and rounded by the `runtime`.
+
+    `way` names the quantisation that avoids floats.
     """
     return (
         f"weights are quantised and activations are {activations}: the program computes in float32 and does "
@@ -32,15 +33,16 @@ _PRODUCTS = {"MatMulInteger": "MatMul", "ConvInteger": "Conv"}
 _LSTM = "DynamicQuantizeLSTM"
 _LSTM_INPUTS = 8
 """Inputs of ONNX's LSTM; scales and zero points of both weights follow."""
-_RANGE = 1, 3
-"""Inputs and outputs of a DynamicQuantizeLinear, which makes integers, a scale and a zero point."""
-_LEFT_OVER = ("Cast", "DynamicQuantizeLinear", "Mul", *_PRODUCTS)
+_QUANTIZER_ARITY = 1, 3
+"""Number of inputs and outputs of DynamicQuantizeLinear, which computes integers, scale and zero point."""
+_REMOVABLE = ("Cast", "DynamicQuantizeLinear", "Mul", *_PRODUCTS)
+"""Operators that are removed if nothing reads their results any more."""
 
 
 def in_floats(proto: ModelProto) -> bool:
-    """Replace the products of integers by dynamic scales; return whether there were any.
+    """Replace the products of integers with dynamic scales in place; return whether there were any.
 
-    A product in another form stays as it is.
+    A product in another form than the quantiser's stays.
     """
     if opset_of(proto) < _AXES_FROM:
         return False
@@ -61,9 +63,9 @@ def in_floats(proto: ModelProto) -> bool:
 
 
 class _DynamicProducts:
-    """Finds products by dynamic scales, and the nodes that replace them.
+    """Finds products with dynamic scales, and the nodes that replace them.
 
-    `covered`: results of other nodes that these replace too.
+    `covered`: results of further nodes that are replaced with the products.
     """
 
     def __init__(self, graph: GraphProto) -> None:
@@ -78,7 +80,7 @@ class _DynamicProducts:
         self.constants = [numpy_helper.from_array(_FLAT, _FLAT_NAME)]
 
     def replaced(self, node: NodeProto) -> list[NodeProto]:
-        """The nodes instead of this one; none if it stays, as a malformed one does."""
+        """The nodes that replace a node; an empty list if it stays."""
         if node.op_type in _PRODUCTS and not node.domain and len(node.input) > 2 and node.output:
             return self._product(node)
         if node.op_type == _LSTM and node.domain == "com.microsoft" and node.output:
@@ -86,13 +88,13 @@ class _DynamicProducts:
         return []
 
     def _product(self, node: NodeProto) -> list[NodeProto]:
-        """A product, if it is cast and multiplied by the scales of both operands."""
+        """The float product in place of one of integers that is cast and multiplied by both scales."""
         source = self.producers.get(node.input[0])
         cast = self._reader(node.output[0], "Cast")
         scaled = None if cast is None else self._reader(cast.output[0], "Mul")
         if source is None or source.op_type != "DynamicQuantizeLinear" or cast is None or scaled is None:
             return []
-        if (len(source.input), len(source.output)) != _RANGE or node.input[2] != source.output[2]:
+        if (len(source.input), len(source.output)) != _QUANTIZER_ARITY or node.input[2] != source.output[2]:
             return []
         scale = self._weight_scale(scaled, cast.output[0], source.output[1])
         weights = node.input[1]
@@ -101,7 +103,7 @@ class _DynamicProducts:
         zero = node.input[3] if len(node.input) > 3 else ""
         rank = len(self.shapes[weights])
         axis, place = (rank - 1, 1) if node.op_type == "MatMulInteger" else (0, rank - 1)
-        if not self._are_of_channels((scale, zero), self.shapes[weights][axis], place):
+        if not self._fit_channels((scale, zero), self.shapes[weights][axis], place):
             return []
         real = f"{node.output[0]}.weights"
         product = helper.make_node(_PRODUCTS[node.op_type], [source.input[0], real], scaled.output, node.name)
@@ -109,9 +111,10 @@ class _DynamicProducts:
         self.covered |= {cast.output[0], scaled.output[0]}
         return [*self._dequantized((weights, scale, zero), real, axis), product]
 
-    def _are_of_channels(self, parameters: tuple[str, str], channels: int, place: int) -> bool:
-        """Whether scale and zero point are one, or one for each channel. `place` is that of the channels
-        among the axes of the product, counted from the last one.
+    def _fit_channels(self, parameters: tuple[str, str], channels: int, place: int) -> bool:
+        """Whether there is one scale and zero point, or one for each channel.
+
+        `place` is the axis of the product that has the channels, counted from the end.
         """
         scale, zero = parameters
         shape = self.shapes[scale]
@@ -128,7 +131,8 @@ class _DynamicProducts:
         return readers[0]
 
     def _weight_scale(self, scaled: NodeProto, product: str, source_scale: str) -> str | None:
-        """The constant that multiplies the scale of the activation and then the product."""
+        """The constant scale of the weights; its product with the activation's scale multiplies the result.
+        """
         for name in scaled.input:
             both = self.producers.get(name)
             if name != product and both is not None and both.op_type == "Mul" and source_scale in both.input:
@@ -136,7 +140,10 @@ class _DynamicProducts:
         return None
 
     def _lstm(self, node: NodeProto) -> list[NodeProto]:
-        """An LSTM whose weights have a scale for each direction, or for each channel of the only one."""
+        """The float LSTM in place of one whose weights have a scale for each direction, or for each channel.
+
+        Scales for channels need a single direction.
+        """
         if len(node.input) != _LSTM_INPUTS + 4:
             return []
         inputs = [*node.input[:_LSTM_INPUTS]]
@@ -160,7 +167,7 @@ class _DynamicProducts:
         return nodes
 
     def _dequantized(self, stored: tuple[str, str, str], real: str, axis: int) -> list[NodeProto]:
-        """The real numbers of weights, by a scale and a zero point of any shape."""
+        """The nodes that dequantise weights by a scale and a zero point of any shape, as the value `real`."""
         weights, *parameters = stored
         nodes, inputs = [], [weights]
         for name in parameters:
@@ -173,7 +180,7 @@ class _DynamicProducts:
 
 
 def _without_unread(graph: GraphProto, nodes: list[NodeProto]) -> list[NodeProto]:
-    """The nodes without those that only served the products."""
+    """The nodes, except those that only served the replaced products."""
     read = {value.name for value in graph.output} | {name for node in nodes for name in node.input}
-    needed = [it for it in nodes if it.op_type not in _LEFT_OVER or not read.isdisjoint(it.output)]
+    needed = [it for it in nodes if it.op_type not in _REMOVABLE or not read.isdisjoint(it.output)]
     return needed if len(needed) == len(nodes) else _without_unread(graph, needed)

@@ -1,4 +1,4 @@
-"""Nodes that numpy functions of extensions compute, since neither onnx nor ONNX Runtime knows them."""
+"""Foreign nodes: neither onnx nor ONNX Runtime knows them, and numpy functions of extensions compute them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def reference_of(node: NodeProto) -> Callable[..., Any] | None:
 
 
 def foreign_nodes(proto: ModelProto) -> list[NodeProto]:
-    """The nodes that numpy functions compute: a function in the file goes before one of an extension."""
+    """The nodes that numpy functions of extensions compute; functions in the file have priority."""
     local = {(function.domain, function.name) for function in proto.functions}
     nodes = (node for node in proto.graph.node if (node.domain, node.op_type) not in local)
     return [node for node in nodes if reference_of(node) is not None]
@@ -35,8 +35,8 @@ def foreign_nodes(proto: ModelProto) -> list[NodeProto]:
 def computed(node: NodeProto, inputs: Sequence[Array | None]) -> tuple[Array, ...]:
     """The outputs of a node by its numpy function, floats as float32; None stands for an input left out.
 
-    The inputs are read-only, so that a function that changes them fails itself. Raises ModelError that names
-    the node and the fault of the function.
+    The function gets read-only inputs, so that it fails if it changes them. Raises ModelError that names the
+    node and the fault of the function.
     """
     function, at = reference_of(node), f"{node.domain}::{printable(node.op_type)} at {printable(node.name)!r}"
     if function is None:
@@ -68,8 +68,9 @@ def _read_only(array: Array | None) -> Array | None:
 
 
 def with_foreign_shapes(proto: ModelProto) -> bool:
-    """State the shapes of the results of foreign nodes whose inputs have known ones; return whether any is
-    new. The numpy function computes them from constant inputs, and from zeros for the others.
+    """State the shapes of the results of foreign nodes whose inputs have known shapes; return if any is new.
+
+    The numpy function computes results from constant inputs, and from zeros in place of other inputs.
     """
     nodes = foreign_nodes(proto)
     if not nodes:

@@ -1,7 +1,7 @@
 """Shape inference that agrees with ONNX Runtime.
 
-It differs from ONNX's own in two points: inferred shapes override contradicting ones that the file states,
-and no window of a pool with ceil_mode begins beyond its input.
+It differs from ONNX's own inference in two points. Inferred shapes replace those of the file that contradict
+them. No window of a pool with ceil_mode begins beyond its input.
 """
 
 from __future__ import annotations
@@ -20,8 +20,10 @@ _POOLS = frozenset({"AveragePool", "MaxPool"})
 
 
 def inferred(proto: ModelProto) -> ModelProto:
-    """Infer the shapes of all values. Raises the errors of onnx for nodes that do not fit, and ModelError for
-    a numpy function of an extension that fails.
+    """Infer the shapes of all values.
+
+    Raises the errors of onnx for nodes that do not fit, and ModelError if a numpy function of an extension
+    fails.
     """
     result = _inferred(proto)
     while with_foreign_shapes(result):  # the shapes of later nodes follow from them
@@ -30,22 +32,22 @@ def inferred(proto: ModelProto) -> ModelProto:
 
 
 def _inferred(proto: ModelProto) -> ModelProto:
-    twin = _without_late_windows(proto)
+    changed = _without_late_windows(proto)
     try:
-        result = _strictly(twin)
+        result = _strictly(changed)
     except shape_inference.InferenceError:
         if proto.producer_name == TRANSLATOR:  # its nodes were written for the stated shapes
             raise
-        agreed = _by_nodes(twin)
-        result = _strictly(_bare(twin)) if agreed is None else agreed
-    if twin is not proto:
+        corrected = _with_corrected_shapes(changed)
+        result = _strictly(_without_shapes(changed)) if corrected is None else corrected
+    if changed is not proto:
         refill(result.graph.node, proto.graph.node)
     return result
 
 
-def _by_nodes(proto: ModelProto) -> ModelProto | None:
-    """Replace stated shapes that contradict the shapes inferred from the nodes; None if none does."""
-    sizes = _sizes(_bare(proto))
+def _with_corrected_shapes(proto: ModelProto) -> ModelProto | None:
+    """Infer again the stated shapes that contradict those inferred from the nodes; None if none does."""
+    sizes = _sizes(_without_shapes(proto))
     result = copy_of(proto)
     wrong = [
         value
@@ -74,8 +76,8 @@ def _contradicts(value: ValueInfoProto, size: Sequence[int]) -> bool:
     )
 
 
-def _bare(proto: ModelProto) -> ModelProto:
-    """Remove the stated shapes of all values except inputs."""
+def _without_shapes(proto: ModelProto) -> ModelProto:
+    """A copy of the model without the stated shapes of values, except those of inputs."""
     result = copy_of(proto)
     del result.graph.value_info[:]
     for value in result.graph.output:
@@ -91,37 +93,39 @@ def _sizes(proto: ModelProto) -> dict[str, tuple[int, ...]]:
 
 
 def _without_late_windows(proto: ModelProto) -> ModelProto:
-    """Rewrite pools without ceil_mode, so that ONNX counts their windows correctly; return the model itself
-    if none needs it.
+    """The model with padding instead of ceil_mode in pools of which ONNX would count too many windows.
 
-    The sizes of a pool may depend on an earlier pool.
+    The model itself if there is no such pool. The sizes of a pool may depend on an earlier pool.
     """
     numbers = [at for at, node in enumerate(proto.graph.node) if _rounds_up(node)]
     if not numbers:
         return proto
-    bare, changed = _bare(proto), dict[int, NodeProto]()
-    sizes = _sizes(bare)
+    shapeless, changed = _without_shapes(proto), dict[int, NodeProto]()
+    sizes = _sizes(shapeless)
     for at in numbers:
-        node = _with_pads(bare.graph.node[at], sizes)
+        node = _with_pads(shapeless.graph.node[at], sizes)
         if node is not None:
             changed[at] = node
-            bare.graph.node[at].CopyFrom(node)
-            sizes = _sizes(bare)
+            shapeless.graph.node[at].CopyFrom(node)
+            sizes = _sizes(shapeless)
     if not changed:
         return proto
-    twin = copy_of(proto)
+    result = copy_of(proto)
     for at, node in changed.items():
-        twin.graph.node[at].CopyFrom(node)
-    return twin
+        result.graph.node[at].CopyFrom(node)
+    return result
 
 
 def _rounds_up(node: NodeProto) -> bool:
-    ours = node.op_type in _POOLS and node.domain in ONNX_DOMAINS
-    return ours and any(item.name == "ceil_mode" and item.i for item in node.attribute)
+    is_pool = node.op_type in _POOLS and node.domain in ONNX_DOMAINS
+    return is_pool and any(item.name == "ceil_mode" and item.i for item in node.attribute)
 
 
 def _with_pads(node: NodeProto, sizes: Mapping[str, Sequence[int]]) -> NodeProto | None:
-    """Replace a pool's ceil_mode by padding; None if ONNX counts its windows right, or sizes are unknown."""
+    """The pool with padding instead of ceil_mode; None if ONNX counts its windows right, or cannot.
+
+    ONNX cannot count windows of unknown sizes.
+    """
     attributes = {item.name: helper.get_attribute_value(item) for item in node.attribute}
     kernel, size = attributes.get("kernel_shape", ()), sizes.get(node.input[0], ())[2:]
     ones = [1] * len(kernel)

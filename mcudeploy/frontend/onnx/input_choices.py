@@ -10,11 +10,12 @@ from mcudeploy.frontend.onnx.shapes import Shapes
 
 @dataclass(frozen=True, slots=True)
 class InputChoices:
-    """The user's choices for the inputs of a model; falsy without any.
+    """The user's choices for the inputs of a model; false if there are none.
 
-    `shapes`: by input. `constants`: the value of every element, by input that is a constant. `states`: the
-    output whose value the next run reads, by input; both names may have a `*`, which stands for any text.
-    `int8_caches`: names of states, and patterns of them, whose rows are int8.
+    `shapes`: the shape of each named input. `constants`: for each input that becomes a constant, the value of
+    all its elements. `states`: for each input, the output whose value it has in the next run; both names may
+    have a `*`, which stands for any text. `int8_caches`: names, or patterns of names, of states with int8
+    rows.
     """
 
     shapes: Shapes = field(default_factory=dict)
@@ -32,9 +33,9 @@ class InputChoices:
         return {name: sizes for name, sizes in self.shapes.items() if name not in left_out}
 
     def for_inputs(self, inputs: Collection[str], outputs: Collection[str] | None = None) -> InputChoices:
-        """Return these choices with a state for each of the inputs that a `*` stands for.
+        """Return these choices with a state for each of the inputs that fit a pattern with `*`.
 
-        `outputs`: those that the model has; None: all. A `*` that stands for no input stays.
+        `outputs`: the outputs of the model; None if any is allowed. A pattern that fits no input stays.
         """
         states: dict[str, str] = {}
         for pattern, after in self.states.items():
@@ -45,14 +46,14 @@ class InputChoices:
 
     @property
     def digest_text(self) -> str:
-        """The choices as text that identifies them."""
+        """A text that is equal for equal choices only."""
         choices = (self.shapes, self.constants, self.states)
         texts = [str(sorted(each.items())) for each in choices if each]
         return " ".join([*texts, *self.int8_caches])
 
 
 def _text(pattern: str, name: str) -> str:
-    """The text for which the `*` of a pattern stands in a name; "" for none."""
+    """The text for which the `*` of a pattern stands in a name; "" if the name does not fit."""
     before, star, after = pattern.partition("*")
     fits = star and name.startswith(before) and name.endswith(after)
     return name[len(before) : len(name) - len(after)] if fits else ""

@@ -1,4 +1,4 @@
-"""Files that ONNX Runtime loads although they break a rule of ONNX: put right before they are checked."""
+"""Repair of files that ONNX Runtime loads although they break a rule of ONNX, before they are checked."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ from mcudeploy.frontend.onnx.protos import (
 _RUN_FROM = 7
 """First opset that ONNX Runtime runs."""
 _DROPPED = {"BatchNormalization": "is_test", "Dropout": "is_test", "Gemm": "broadcast"}
-"""Attributes without a meaning from that opset on: the outputs state the mode, and any operand broadcasts."""
+"""An attribute by operator that opset 7 no longer has: outputs state the mode, and all operands broadcast."""
 _FALLBACK_OPSET = 17
 """Opset of a file that uses no operator of ONNX itself."""
 _NORMS = ("LayerNormalization", "SimplifiedLayerNormalization")
-_JOINED = ("EmbedLayerNormalization", "SkipLayerNormalization")
-_NORMALIZES_FROM, _NORMALIZED_IN = 17, 11
-"""First opset with LayerNormalization, and the first in whose models ONNX Runtime is asked for it."""
+_NORMS_WITH_SUMS = ("EmbedLayerNormalization", "SkipLayerNormalization")
+"""Operators that ONNX Runtime's optimiser makes of sums and norms."""
+_NORMALIZES_FROM, _CONVERTED_FROM = 17, 11
+"""First opset of ONNX with LayerNormalization, and the oldest that is converted to it."""
 
 
-def put_right(proto: ModelProto) -> ModelProto:
-    """Repair an invalid model that ONNX Runtime accepts: order the nodes, state defaults that onnx needs,
-    name ONNX's operator set, convert one that is too old, and state the types of outputs. Other faults stay,
-    and the check refuses them.
+def repaired(proto: ModelProto) -> ModelProto:
+    """Repair an invalid model that ONNX Runtime accepts.
+
+    Orders the nodes, states defaults that onnx needs, names ONNX's operator set, converts one that is too
+    old, and states the types of outputs. The check later refuses other faults.
     """
     for graph in graphs_of(proto.graph):
         ordered = _ordered(list(graph.node))
@@ -73,7 +75,7 @@ def _read(node: NodeProto) -> set[str]:
 
 
 def _name_operator_set(proto: ModelProto) -> None:
-    """State a version of ONNX's own operators for a file that has none of them."""
+    """State an opset for a file that has only operators of other domains."""
     stated = {entry.domain for entry in proto.opset_import}
     own = any(node.domain in ONNX_DOMAINS for graph in graphs_of(proto.graph) for node in graph.node)
     if stated and stated.isdisjoint(ONNX_DOMAINS) and not own:
@@ -81,7 +83,7 @@ def _name_operator_set(proto: ModelProto) -> None:
 
 
 def _runnable(proto: ModelProto) -> ModelProto:
-    """Convert an operator set that ONNX Runtime does not run; the model itself if that fails."""
+    """Convert an opset that ONNX Runtime does not run; the model itself if the conversion fails."""
     if not proto.opset_import or opset_of(proto) >= _RUN_FROM:
         return proto
     result = copy_of(proto)
@@ -93,21 +95,21 @@ def _runnable(proto: ModelProto) -> ModelProto:
             attributes = [item for item in node.attribute if item.name != _DROPPED.get(node.op_type)]
             refill(node.attribute, attributes)
         result = shape_inference.infer_shapes(result)
-        result = _back(converted(result, _RUN_FROM, _is_gemm))
-        in_plain_forms(result)  # Constant nodes hold floats only before opset 9, converted ones integers
+        result = _restored(converted(result, _RUN_FROM, _is_gemm))
+        in_plain_forms(result)  # the converter writes Constant nodes of integers, which opset 7 does not have
         return result
     return proto
 
 
 def _is_gemm(node: NodeProto) -> bool:
-    """Whether the converter would refuse a node if its shapes are open."""
+    """Whether a node is a Gemm, which the converter refuses if its shapes are open."""
     return node.op_type == "Gemm" and node.domain in ONNX_DOMAINS
 
 
 def _align_operands(proto: ModelProto) -> None:
-    """Give second operands that are broadcast from an axis on axes after it, as many as the first one has.
+    """Unsqueeze second operands that old opsets broadcast from an axis on: new opsets align the last axes.
 
-    ONNX's converter takes no scalars, and drops the axis.
+    ONNX's converter takes no scalars, and drops the attribute `axis`.
     """
     ranks = {name: len(tensor.dims) for name, tensor in constants_of(proto.graph).items()}
     for value in (*shape_inference.infer_shapes(proto).graph.value_info, *proto.graph.input):
@@ -132,26 +134,28 @@ def _align_operands(proto: ModelProto) -> None:
 
 
 def _with_normalizations(proto: ModelProto) -> ModelProto:
-    """Convert a model with LayerNormalization, which ONNX Runtime has in every opset, to one that has it.
+    """Convert a model to an opset with LayerNormalization if its nodes, or rules for them, need the operator.
 
-    Also a model whose sums and norms ONNX Runtime's optimiser has joined.
+    ONNX Runtime has it in every opset.
     """
     opset = opset_of(proto)
-    if opset not in range(_NORMALIZED_IN, _NORMALIZES_FROM):
+    if opset not in range(_CONVERTED_FROM, _NORMALIZES_FROM):
         return proto
-    joined = any(node.op_type in _JOINED and node.domain == "com.microsoft" for node in proto.graph.node)
-    if not (joined or any(map(_normalizes, proto.graph.node))):
+    with_sums = any(
+        node.op_type in _NORMS_WITH_SUMS and node.domain == "com.microsoft" for node in proto.graph.node
+    )
+    if not (with_sums or any(map(_normalizes, proto.graph.node))):
         return proto
     if any(is_converted_wrongly(node, opset) for node in proto.graph.node):
         return proto
     try:
-        return _back(converted(proto, _NORMALIZES_FROM, _normalizes))
+        return _restored(converted(proto, _NORMALIZES_FROM, _normalizes))
     except FAULTS:
         return proto
 
 
-def _back(result: ModelProto) -> ModelProto:
-    """The model, with the nodes that were set aside in ONNX's domain again."""
+def _restored(result: ModelProto) -> ModelProto:
+    """Move the nodes that were set aside to ONNX's domain again."""
     for node in result.graph.node:
         if node.domain == ASIDE:
             node.domain = ""

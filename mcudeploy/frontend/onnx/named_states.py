@@ -1,4 +1,4 @@
-"""Inputs of an ONNX model that the user names as constants, or as states: outputs of the run before."""
+"""Inputs of an ONNX model that the user makes constants, or states that have outputs of the run before."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ from mcudeploy.frontend.onnx.protos import (
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 from mcudeploy.frontend.onnx.shapes import fix_inputs
-from mcudeploy.frontend.onnx.states import LOAD, QUEUE, Kept, Stateful, queue_attributes, state_functions
+from mcudeploy.frontend.onnx.states import LOAD, QUEUE, KeptState, Stateful, queue_attributes, state_functions
 from mcudeploy.frontend.onnx.written_caches import written
 
 _NUMBERS = frozenset(
@@ -47,20 +47,21 @@ _NUMBERS = frozenset(
         *(TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64),
     )
 )
-_PACKED = frozenset({"MatMulNBits", "GatherBlockQuantized"})
-"""Operators whose results have the type of their scales, the third input."""
-_LEAST_OPSET = 12
-"""The functions of states, by which the reference runs, have constants from this operator set on."""
+_UNTYPED = frozenset({"MatMulNBits", "GatherBlockQuantized"})
+"""Operators whose results ONNX does not infer; they have the type of the scales, the third input."""
+_MIN_OPSET = 12
+"""First opset with the constants of the functions by which the reference computes states."""
 
 
-def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
-    """Make the inputs that the user names constants and states of the model, in place.
+def apply_choices(proto: ModelProto, choices: InputChoices) -> Stateful:
+    """Make inputs constants and states of the model, in place, as the user chose.
 
-    Raises UsageError for unknown inputs and outputs, and for states of two shapes or types.
+    Raises UsageError for unknown inputs and outputs, and for states whose input and output differ in shape or
+    type.
     """
     graph = proto.graph
     choices = choices.for_inputs([it.name for it in graph.input], {it.name for it in graph.output})
-    packed = chosen(choices.int8_caches, list(choices.states))
+    int8_states = chosen(choices.int8_caches, list(choices.states))
     if not choices.constants and not choices.states:
         return Stateful()
     _require_inputs(graph, "--bind", choices.constants)
@@ -78,19 +79,19 @@ def amend(proto: ModelProto, choices: InputChoices) -> Stateful:
         raise UsageError("--bind and --state leave the model no input")
     if not choices.states:
         return Stateful(notes=notes)
-    if opset_of(proto) < _LEAST_OPSET:
+    if opset_of(proto) < _MIN_OPSET:
         raise ModelError(
-            f"the model uses opset {opset_of(proto)}; --state needs {_LEAST_OPSET} or newer: convert it with "
+            f"the model uses opset {opset_of(proto)}; --state needs {_MIN_OPSET} or newer: convert it with "
             "onnx.version_converter.convert_version(model, 17)"
         )
     known = _infos(proto)
-    pairs = choices.states.items()
-    states: list[Kept] = []
-    for name, output in pairs:
-        own = _add_states(proto, known, name, output)
-        states += in_int8(proto, name, own) if name in packed else own
+    states: list[KeptState] = []
+    for name, output in choices.states.items():
+        added = _add_states(proto, known, name, output)
+        states += in_int8(proto, name, added) if name in int8_states else added
     import_domain(proto, DOMAIN)
-    functions = [*state_functions(opset_of(proto)), *([widen_function(opset_of(proto))] if packed else [])]
+    functions = state_functions(opset_of(proto))
+    functions += [widen_function(opset_of(proto))] if int8_states else []
     return Stateful(tuple(states), tuple(functions), notes)
 
 
@@ -132,7 +133,7 @@ def _bind(graph: GraphProto, name: str, number: float) -> None:
 
 
 def _holds(dtype: np.dtype[Any], number: float) -> bool:
-    """Whether a number of this type can have the value: exactly if it is an integer."""
+    """Whether the type has this number: integers exactly, floats within the range."""
     if dtype.kind == "b":
         return number in (0, 1)
     if dtype.kind in "iu":
@@ -146,8 +147,8 @@ def _infos(proto: ModelProto) -> dict[str, ValueInfoProto]:
     stated = {it.name for it in (*proto.graph.value_info, *proto.graph.output)}
     kinds = {it.name: it.data_type for it in proto.graph.initializer}
     for node in proto.graph.node:
-        # ONNX infers no types of these, and without one no shape of a Reshape after them.
-        if node.op_type in _PACKED and node.output[0] not in stated:
+        # Without a type, ONNX does not infer the shape of a Reshape after the node either.
+        if node.op_type in _UNTYPED and node.output[0] not in stated:
             kind = kinds.get(node.input[2], TensorProto.FLOAT)
             typed.graph.value_info.append(onnx.helper.make_tensor_value_info(node.output[0], kind, None))
     graph = onnx.shape_inference.infer_shapes(typed).graph
@@ -156,7 +157,7 @@ def _infos(proto: ModelProto) -> dict[str, ValueInfoProto]:
 
 def _add_states(
     proto: ModelProto, known: Mapping[str, ValueInfoProto], name: str, output: str
-) -> list[Kept]:
+) -> list[KeptState]:
     """Make an input and an output a state, or several if nodes read the input in parts."""
     graph = proto.graph
     outputs = [value.name for value in graph.output]
@@ -176,7 +177,7 @@ def _add_states(
         )
     if len(outputs) == 1:
         raise UsageError(
-            f"--state: {printable(output)!r} is the model's only output, and a state is none: add "
+            f"--state: {printable(output)!r} is the model's only output, and a state is not an output: add "
             "an Identity of it as another output"
         )
     graph.output.remove(graph.output[outputs.index(output)])
@@ -189,13 +190,13 @@ def _add_states(
     ]
 
 
-def _know(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None:
-    """State the shape of a value: inference does not know our nodes."""
+def _state_shape(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None:
+    """State the shape of a value that a node of the private domain computes."""
     graph.value_info.append(helper.make_tensor_value_info(name, kind, sizes))
 
 
-def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
-    """Add a state that the run copies first and replaces at its end."""
+def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> KeptState:
+    """Add a state that the run copies at its start and replaces at its end."""
     name, kind, sizes = value.name, value.type.tensor_type.elem_type, sizes_of(value)
     before, copy, newest, after = (
         unused_name(graph, f"{name}_{part}") for part in ("before", "copy", "newest", "after")
@@ -212,9 +213,9 @@ def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> Kept:
         _queue_node(newest, before, after, 0, 1),
     ]
     refill(graph.node, [*first, *graph.node, *last])
-    _know(graph, copy, kind, [1, *sizes])
-    _know(graph, after, kind, [1, *sizes])
-    return Kept(before, after, "")
+    _state_shape(graph, copy, kind, [1, *sizes])
+    _state_shape(graph, after, kind, [1, *sizes])
+    return KeptState(before, after, "")
 
 
 def _queue_node(newest: str, before: str, after: str, axis: int, rows: int) -> NodeProto:
@@ -231,8 +232,11 @@ def _constant(graph: GraphProto, wish: str, value: Sequence[int]) -> str:
 
 def _queued(
     graph: GraphProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
-) -> Kept | None:
-    """Add the state as one tensor that newest rows enter, if it is the last rows of Concat(state, rows)."""
+) -> KeptState | None:
+    """Add a state that newest rows enter, if `output` is the last rows of Concat(value, newest rows).
+
+    None for other outputs.
+    """
     name, kind, sizes = value.name, value.type.tensor_type.elem_type, sizes_of(value)
     readers = [node for inner in graphs_of(graph) for node in inner.node if name in node.input]
     producers = {result: node for node in graph.node for result in node.output}
@@ -244,26 +248,26 @@ def _queued(
         return None
     if joined.input[0] != name or joined.input[1] == name:
         return None
-    whole = joined.output[0]
-    stored = sizes_of(known[whole]) if whole in known else []
+    result = joined.output[0]
+    stored = sizes_of(known[result]) if result in known else []
     axis = next((at for at, size in enumerate(sizes) if stored[at : at + 1] != [size]), None)
-    if tail.input[0] != whole or axis is None or len(stored) != len(sizes):
+    if tail.input[0] != result or axis is None or len(stored) != len(sizes):
         return None
     rows = _rows_left_out(graph, tail, axis, stored)
     if rows is None or stored[axis] != rows + sizes[axis] or rows > sizes[axis]:
-        return None  # a state without the new rows is smaller
+        return None  # a state that is replaced takes less memory
     before = unused_name(graph, f"{name}_before")
     graph.input.append(helper.make_tensor_value_info(before, kind, stored))
     at = list(graph.node).index(joined)
-    graph.node[at].CopyFrom(_queue_node(joined.input[1], before, whole, axis, rows))
-    for info in [info for info in graph.value_info if info.name == whole]:
+    graph.node[at].CopyFrom(_queue_node(joined.input[1], before, result, axis, rows))
+    for info in [info for info in graph.value_info if info.name == result]:
         graph.value_info.remove(info)
-    _know(graph, whole, kind, stored)
-    return Kept(before, whole, "")
+    _state_shape(graph, result, kind, stored)
+    return KeptState(before, result, "")
 
 
 def _rows_left_out(graph: GraphProto, node: NodeProto, axis: int, shape: Sequence[int]) -> int | None:
-    """The rows that a Slice leaves out at the beginning of an axis of a `shape`; None if it takes others."""
+    """The number of rows that a Slice leaves out at the start of an axis; None if it leaves out others."""
     constants = constants_of(graph)
     limits_of = [constants.get(name) for name in node.input[1:]]
     if None in limits_of or len(limits_of) not in (3, 4):

@@ -1,10 +1,10 @@
-"""Names for generated code. Names of the file are untrusted; names of the graph are C identifiers."""
+"""Names of tensors and operators of the graph: C identifiers, unlike the untrusted names of the file."""
 
 from __future__ import annotations
 
 import re
 
-_SANE = re.compile(r"[a-z][a-z0-9_]{0,30}")
+_SHORT_IDENTIFIER = re.compile(r"[a-z][a-z0-9_]{0,30}")
 _RESERVED = frozenset((
     "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum",
     "extern", "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return",
@@ -31,9 +31,9 @@ class Names:
                 return name
 
     def like(self, wish: str, stem: str) -> str:
-        """Return the wish itself if it is a sane, free identifier (in any case), else a numbered name."""
+        """Return the wish in lower case if it is a short, free identifier, else a numbered name."""
         name = wish.lower()
-        if _SANE.fullmatch(name) is None or name in _RESERVED or name in self._taken:
+        if _SHORT_IDENTIFIER.fullmatch(name) is None or name in _RESERVED or name in self._taken:
             return self.numbered(stem)
         self._taken.add(name)
         return name

@@ -1,4 +1,4 @@
-"""An ONNX model as the front end sees it: plain values, checked, no protobuf except for folding."""
+"""An ONNX model as the front end reads it: checked plain values; protobufs of nodes serve folding alone."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from numpy.typing import NDArray
 from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.rounding import ExactRounding
-from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.onnx.states import KeptState
 from mcudeploy.ir.graph import Declared
 
 MAX_TENSOR_ELEMENTS = 1 << 24
-"""Limit of the elements of a tensor, far above any microcontroller model; larger ones are malformed."""
+"""Limit of the elements of a tensor, far above that of any model for a microcontroller."""
 
 MAX_TOTAL_ELEMENTS = 1 << 26
 """Limit of the elements of all activations of the file together."""
 
 MAX_MADE_ELEMENTS = 1 << 28
-"""Limit of the elements of all tensors of a program, including the operators that replace a node."""
+"""Limit of the elements of all tensors of a program, some of which the file does not have."""
 
 MAX_RANK = 32
-"""The most dimensions of an array in all versions of numpy."""
+"""Number of dimensions of an array that all versions of numpy allow."""
 
 _Listed = tuple[int, ...] | tuple[float, ...] | tuple[str, ...]
 Attribute = int | float | str | _Listed | NDArray[np.generic] | None
 
 
-class Unsupported(Exception):  # noqa: N818 -- not an error but a verdict about one node
-    """A node is unsupported; the message is the reason shown to the user."""
+class Unsupported(Exception):  # noqa: N818 -- the caller continues, and reports all such nodes together
+    """A node is unsupported; the message is the reason that the user reads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ Infos = Mapping[str, Info]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Node:
-    """A node. `label` is its name, or "#index" if the file has none. "" stands for a missing input."""
+    """A node. `label` is its name, or "#index" if the file has none. "" stands for an omitted input."""
 
     label: str
     op: str
@@ -101,22 +101,22 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Parsed:
+class ParsedFile:
     """The unchecked model of a file."""
 
     proto: onnx.ModelProto
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """By label, why ONNX cannot express a node."""
-    states: tuple[Kept, ...] = ()
-    """Tensors that the file keeps between runs."""
+    """By node label, why ONNX cannot express a node."""
+    states: tuple[KeptState, ...] = ()
+    """Tensors that the model keeps between runs."""
     functions: tuple[onnx.FunctionProto, ...] = ()
     """Definitions of operators that ONNX lacks."""
     notes: tuple[str, ...] = ()
     """Messages for the user."""
     declared: Mapping[str, Declared] = field(default_factory=dict)
-    """Inputs and outputs in the file that are floats here."""
+    """By name, inputs and outputs that are integers in the file and floats here."""
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
-    """By label, rounding of the file that ONNX leaves to a QuantizeLinear."""
+    """By node label, the rounding of the file that ONNX leaves to a QuantizeLinear."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,19 +144,19 @@ class OnnxModel:
     introduced: frozenset[str] = frozenset()
     """Names of values that are not in the file."""
     refusals: Mapping[str, str] = field(default_factory=dict)
-    """By label, why nodes are not ONNX operators."""
+    """By node label, why no ONNX operators can replace the node."""
     file_ops: Mapping[str, str] = field(default_factory=dict)
-    """By label, the operators of nodes in the file."""
+    """By node label, the operator that the node has in the file."""
     file_types: Mapping[str, str] = field(default_factory=dict)
-    """By name, the element types in the file of values that are computed in another type."""
-    states: tuple[Kept, ...] = ()
+    """By name, the element type in the file of a value that is computed in another type."""
+    states: tuple[KeptState, ...] = ()
     """Tensors kept between runs."""
     entries: Mapping[str, BatchEntry] = field(default_factory=dict)
     """By name, values that are entries of batches."""
     declared: Mapping[str, Declared] = field(default_factory=dict)
     """By name, inputs and outputs that are integers in the file and floats here."""
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
-    """By label, the rounding of the file that ONNX leaves to a QuantizeLinear."""
+    """By node label, the rounding of the file that ONNX leaves to a QuantizeLinear."""
     near: frozenset[str] = frozenset()
     """Names of values of int16 that the reference computes in float32."""
 
@@ -184,7 +184,7 @@ class OnnxModel:
 
 
 def require_bounded(shape: tuple[int, ...], label: str) -> None:
-    """Refuse shapes too large for any microcontroller, before allocation. Raises Unsupported."""
+    """Raise Unsupported for shapes with no or too many elements, before they are allocated."""
     if any(size <= 0 for size in shape):
         raise Unsupported(f"{label} has the shape {list(shape)}, which holds no elements")
     if prod(shape) > MAX_TENSOR_ELEMENTS:

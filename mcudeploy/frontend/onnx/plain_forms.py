@@ -1,4 +1,4 @@
-"""One form for the many that exporters write: all constants are initializers, and there are no Identities."""
+"""Plain forms of what exporters write in many ways: initializers for constants, and no Identities."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from mcudeploy.frontend.onnx.protos import (
 )
 
 INITIALIZERS_ALONE = 4
-"""First file format in which initializers need not be inputs."""
+"""First version of the file format (ir_version) in which initializers need not be inputs."""
 
 
 def in_plain_forms(proto: ModelProto, fixed_names: Collection[str] = ()) -> None:
-    """Make Constant nodes of the main graph initializers, which are not inputs, and remove Identities.
+    """Make Constant nodes of the main graph initializers that are not inputs, and remove Identities.
 
-    Values of the names `fixed_names`, inputs and outputs keep their names. Graphs inside nodes stay.
+    Inputs, outputs and the values `fixed_names` keep their names. Graphs inside nodes stay as they are.
     """
     graph = proto.graph
     written = [name for node in graph.node for name in node.output if name]
     written += (value.name for value in graph.input)
-    if len(written) != len(set(written)):  # the reader refuses it
+    if len(written) != len(set(written)):  # the check of the model will report it
         return
-    _constants_alone(graph)
+    _constants_to_initializers(graph)
     if proto.ir_version:
         proto.ir_version = max(proto.ir_version, INITIALIZERS_ALONE)
     _without_identities(graph, fixed_names)
 
 
 def walk_depth_first(graph: GraphProto, fixed_names: Collection[str] = ()) -> None:
-    """Put the nodes that outputs and the values `fixed_names` need into the post-order of a depth-first walk;
-    the others follow. Their order in the file, which exporters choose freely, does not matter.
+    """Order the nodes by a depth-first walk from the outputs and the values `fixed_names`; others follow.
 
-    The walk takes the last operand first: in cells of many branches the search then ends with smaller arenas.
+    So the order in the file, which exporters choose freely, does not matter. The walk takes the last operand
+    first: in cells of many branches the search then ends with smaller arenas.
     """
     producers = {name: node for node in graph.node for name in node.output if name}
     ends = [*(value.name for value in graph.output), *fixed_names]
     waiting = [(producers[name], False) for name in reversed(ends) if name in producers]
     ordered = dict[int, NodeProto]()
     while waiting:
-        node, entered = waiting.pop()
+        node, has_producers = waiting.pop()
         if id(node) in ordered:
             continue
-        if entered:
+        if has_producers:
             ordered[id(node)] = node
             continue
         inside = sorted({name for inner in graphs_in(node) for name in _read(inner)})
@@ -59,8 +59,8 @@ def walk_depth_first(graph: GraphProto, fixed_names: Collection[str] = ()) -> No
     refill(graph.node, [*ordered.values(), *others])
 
 
-def _constants_alone(graph: GraphProto) -> None:
-    """Make Constant nodes initializers, which are not inputs."""
+def _constants_to_initializers(graph: GraphProto) -> None:
+    """Make Constant nodes initializers, and remove initializers from the inputs."""
     initializers = {tensor.name for tensor in graph.initializer}
     constants = {
         node.output[0]: tensor for node in graph.node if (tensor := constant_tensor(node)) is not None
@@ -77,7 +77,7 @@ def _constants_alone(graph: GraphProto) -> None:
 
 
 def _without_identities(graph: GraphProto, fixed_names: Collection[str]) -> None:
-    """Remove Identities. What graphs inside nodes read keeps its name."""
+    """Remove Identities. Values that graphs inside nodes read keep their names."""
     identities = [node for node in graph.node if _renames(node)]
     infos = {value.name: value for value in graph.value_info}
     results = {value.name: value for value in graph.output}
@@ -89,7 +89,7 @@ def _without_identities(graph: GraphProto, fixed_names: Collection[str]) -> None
         source, name = (_end(renamed, each) for each in (*node.input, *node.output))
         if source != name and name not in fixed:
             renamed[name] = source
-        elif name in results and source not in fixed and not _tells_more(infos.get(source), results[name]):
+        elif name in results and source not in fixed and not _loses_shape(infos.get(source), results[name]):
             renamed[source] = name
         else:
             continue
@@ -110,19 +110,19 @@ def _without_identities(graph: GraphProto, fixed_names: Collection[str]) -> None
 
 
 def _renames(node: NodeProto) -> bool:
-    plain = node.op_type == "Identity" and node.domain in ONNX_DOMAINS
-    return plain and len(node.input) == 1 == len(node.output) and bool(node.input[0] and node.output[0])
+    is_identity = node.op_type == "Identity" and node.domain in ONNX_DOMAINS
+    return is_identity and len(node.input) == 1 == len(node.output) and bool(node.input[0] and node.output[0])
 
 
 def _end(renamed: Mapping[str, str], name: str) -> str:
-    """The last name of a value."""
+    """The name of a value after all renamings."""
     while name in renamed:
         name = renamed[name]
     return name
 
 
-def _tells_more(source: ValueInfoProto | None, result: ValueInfoProto) -> bool:
-    """Whether the shape of a value is stated, while its copy, an output, has an open shape."""
+def _loses_shape(source: ValueInfoProto | None, result: ValueInfoProto) -> bool:
+    """Whether a value has a stated shape, and the output whose name it would take has an open one."""
     return source is not None and fixed_shape(result) is None
 
 

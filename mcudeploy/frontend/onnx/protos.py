@@ -1,4 +1,4 @@
-"""Queries on ONNX protobufs: graphs inside nodes, constants, the operator set."""
+"""Queries on ONNX protobufs, and changes of them, that several modules need."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mcudeploy.extension import added
 _Proto = TypeVar("_Proto", ModelProto, NodeProto)
 
 IN_BYTES = 0
-"""The bits of a GatherBlockQuantized whose table of 4 bits the front end has written as bytes."""
+"""Value of the attribute `bits` of GatherBlockQuantized if the front end wrote its 4-bit table as bytes."""
 
 ONNX_DOMAINS = ("", "ai.onnx")
 """The names of the domain of ONNX's own operators."""
@@ -35,10 +35,10 @@ INDEX_TYPES = (TensorProto.INT32, TensorProto.INT64)
 MOVEMENTS = frozenset(
     ("Expand", "Flatten", "Identity", "Reshape", "Slice", "Squeeze", "Transpose", "Unsqueeze")
 )
-"""ONNX's operators that only move elements of their first input."""
+"""Operators of ONNX that only move elements of their first input."""
 
 QONNX_DOMAINS = ("onnx.brevitas", "qonnx.custom_op.general", "finn.custom_op.general")
-"""The domains of QONNX, by age."""
+"""The domains of QONNX, the oldest first."""
 _QONNX = (
     "of QONNX, Quant and BipolarQuant are supported: export QuantizeLinear, Clip and DequantizeLinear by "
     "brevitas.export.export_onnx_qcdq, or convert the file by `qonnx-convert --output-style qcdq`"
@@ -61,14 +61,14 @@ def copy_of(proto: _Proto) -> _Proto:
 
 
 def refill(field: Any, items: Iterable[Any]) -> None:
-    """Replace the elements of a repeated field by copies of these, which may be among them."""
+    """Replace the elements of a repeated field by copies of `items`, which may be elements of it."""
     copies = [type(item).FromString(item.SerializeToString()) for item in items]
     del field[:]
     field.extend(copies)
 
 
 def import_domain(proto: ModelProto, domain: str) -> None:
-    """State version 1 of a domain, unless the model states one."""
+    """State version 1 of a domain, unless the model states a version of it."""
     if all(entry.domain != domain for entry in proto.opset_import):
         proto.opset_import.append(helper.make_opsetid(domain, 1))
 
@@ -79,12 +79,12 @@ def attribute_of(node: NodeProto, name: str, default: Any) -> Any:
 
 
 def element_type(dtype: Any) -> int:
-    """The element type of ONNX for one of numpy. Raises TypeError if numpy does not know it."""
+    """The ONNX element type of a numpy type or its name. Raises TypeError if numpy does not know the name."""
     return int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype)))
 
 
 def fixed_shape(value: ValueInfoProto) -> tuple[int, ...] | None:
-    """The shape that is stated for a value; None if a size is open, or there is no shape."""
+    """The stated shape of a value; None if a size is open, or no shape is stated."""
     kind = value.type.tensor_type
     if not kind.HasField("shape") or not all(item.HasField("dim_value") for item in kind.shape.dim):
         return None
@@ -92,7 +92,7 @@ def fixed_shape(value: ValueInfoProto) -> tuple[int, ...] | None:
 
 
 def opset_of(proto: ModelProto) -> int:
-    """The version of ONNX's own operators that the model uses."""
+    """The version of ONNX's own operators that the model uses: its opset."""
     return max((entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS), default=1)
 
 
@@ -102,8 +102,8 @@ def evaluator(
     """Return a function that computes outputs of ONNX's own nodes from the arrays of all `inputs`."""
     from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - it takes long to import, few models need it
 
-    given, wanted = ([ValueInfoProto(name=name) for name in names] for names in (inputs, outputs))
-    graph = helper.make_graph(nodes, "part", given, wanted)
+    input_infos, output_infos = ([ValueInfoProto(name=name) for name in names] for names in (inputs, outputs))
+    graph = helper.make_graph(nodes, "part", input_infos, output_infos)
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     session = ReferenceEvaluator(model)
     return lambda values: list(session.run(None, dict(values)))
@@ -172,7 +172,7 @@ def computed_values(proto: ModelProto) -> set[str]:
 
 
 def unused_name(graph: GraphProto, wish: str) -> str:
-    """The name that is wished for a value, or a longer one if the main graph has it."""
+    """The name `wish`, with underscores after it if the main graph has a value of this name."""
     names = {name for node in graph.node for name in (*node.input, *node.output)}
     names |= {value.name for value in (*graph.input, *graph.output, *graph.initializer)}
     while wish in names:
@@ -181,7 +181,7 @@ def unused_name(graph: GraphProto, wish: str) -> str:
 
 
 def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]:
-    """The nodes that these values depend on, in their present order, which may be invalid."""
+    """The nodes on which these values depend, in their present order, which need not be topological."""
     producers: dict[str, list[NodeProto]] = {}
     for node in nodes:
         for name in node.output:
@@ -197,8 +197,9 @@ def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]
 
 
 def topological_order(needed: Mapping[int, set[int]]) -> list[int] | None:
-    """Sort numbers topologically, otherwise in rising order; None if they form a cycle. The sets in `needed`
-    are emptied.
+    """Sort numbers topologically, otherwise in rising order; None if they form a cycle.
+
+    `needed`: for each number, those that must come before it; these sets are emptied.
     """
     readers: dict[int, list[int]] = {}
     for number, others in needed.items():
@@ -224,5 +225,5 @@ def function_of(text: str, domain: str, opset: int) -> FunctionProto:
         node = waiting.pop()
         waiting += (inner for graph in graphs_in(node) for inner in graph.node)
         if not node.domain:
-            node.ClearField("domain")  # an empty one is as good, but other bytes of a file
+            node.ClearField("domain")  # an empty domain means the same, but changes the bytes of the file
     return function

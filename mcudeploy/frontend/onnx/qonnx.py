@@ -19,7 +19,7 @@ from mcudeploy.frontend.onnx.tensors import array_of
 
 _OPSET = 13
 """First opset whose QuantizeLinear has an axis."""
-_MOST_BITS = 8
+_MAX_BITS = 8
 _ROUNDINGS = (b"ROUND", b"HALF_EVEN")
 
 Array = NDArray[Any]
@@ -28,7 +28,7 @@ Array = NDArray[Any]
 def in_onnx(proto: ModelProto) -> ModelProto:
     """Replace the quantisers of QONNX, after a conversion to an opset that can express them.
 
-    Raises ModelError for those that no supported operator expresses.
+    Raises ModelError for quantisers that no supported operators can replace.
     """
     if not any(_rewriter(node) for node in proto.graph.node):
         return proto
@@ -45,12 +45,12 @@ def in_onnx(proto: ModelProto) -> ModelProto:
     for number, node in enumerate(proto.graph.node):
         rewrite = _rewriter(node)
         try:
-            steps = _Steps(node, tensors)
-            nodes += [node] if rewrite is None else rewrite(steps)
-            constants += steps.constants
-        except Unsupported as verdict:
+            new = _Replacement(node, tensors)
+            nodes += [node] if rewrite is None else rewrite(new)
+            constants += new.constants
+        except Unsupported as reason:
             label = printable(node.name or f"#{number}")
-            problems.append(Problem(label, printable(f"{node.domain}::{node.op_type}"), str(verdict)))
+            problems.append(Problem(label, printable(f"{node.domain}::{node.op_type}"), str(reason)))
     if problems:
         raise ModelError.unsupported(tuple(problems))
     refill(proto.graph.node, nodes)
@@ -59,8 +59,8 @@ def in_onnx(proto: ModelProto) -> ModelProto:
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
-    """A node, the constants of its model, and the nodes and constants that replace it."""
+class _Replacement:
+    """A node, the constants `tensors` of its model, and the nodes and constants that replace the node."""
 
     node: NodeProto
     tensors: Mapping[str, TensorProto]
@@ -83,86 +83,87 @@ class _Steps:
         return result
 
     def ended(self) -> list[NodeProto]:
-        """The nodes, of which the last one writes the node's result."""
+        """Let the last of the new nodes write the node's result; return the new nodes."""
         self.nodes[-1].output[0] = self.node.output[0]
         self.nodes[-1].name = self.node.name
         return self.nodes
 
 
-def _rewriter(node: NodeProto) -> Callable[[_Steps], list[NodeProto]] | None:
-    ours = node.domain in QONNX_DOMAINS and node.input and node.output
-    return _REWRITERS.get(node.op_type) if ours else None
+def _rewriter(node: NodeProto) -> Callable[[_Replacement], list[NodeProto]] | None:
+    is_qonnx = node.domain in QONNX_DOMAINS and node.input and node.output
+    return _REWRITERS.get(node.op_type) if is_qonnx else None
 
 
-def _quant(steps: _Steps) -> list[NodeProto]:
-    """clip(x / scale + zero point), halves rounded to even numbers, minus the zero point, times the scale."""
-    node, source, is_constant = steps.node, steps.node.input[0], steps.node.input[0] in steps.tensors
-    scale, zero = _scale(steps), steps.constant(2, "zero point")
-    count = _bits(steps, is_constant=is_constant)
+def _quant(new: _Replacement) -> list[NodeProto]:
+    """Replace Quant: (round(clip(x / scale + zero point)) - zero point) * scale, halves rounded to even."""
+    node, source, is_constant = new.node, new.node.input[0], new.node.input[0] in new.tensors
+    scale, zero = _scale(new), new.constant(2, "zero point")
+    bits = _bits(new, is_constant=is_constant)
     if not np.all(np.isfinite(zero)):
         raise Unsupported("the zero point is not finite")
     if attribute_of(node, "rounding_mode", b"ROUND").upper() not in _ROUNDINGS:
         raise Unsupported("the attribute rounding_mode is not ROUND, the mode that is supported")
     signed, narrow = attribute_of(node, "signed", 1), bool(attribute_of(node, "narrow", 0))
-    low = -(1 << count - 1) + narrow if signed else 0
-    high = (1 << count - 1) - 1 if signed else (1 << count) - 1 - narrow
+    low = -(1 << bits - 1) + narrow if signed else 0
+    high = (1 << bits - 1) - 1 if signed else (1 << bits) - 1 - narrow
     dtype = np.int8 if signed else np.uint8
     ends = np.iinfo(dtype)
-    along = _along(steps, scale)
-    is_stored = count <= _MOST_BITS and zero.size == 1 and zero.item() in range(ends.min, ends.max + 1)
-    if along is None or not is_stored:
-        value = steps.add("Add", steps.add("Div", source, scale), zero)
-        value = steps.add("Round", steps.add("Clip", value, np.float32(low), np.float32(high)))
-        steps.add("Mul", steps.add("Sub", value, zero), scale)
-        return steps.ended()
+    axis = _axis_attribute(new, scale)
+    fits_8_bits = bits <= _MAX_BITS and zero.size == 1 and zero.item() in range(ends.min, ends.max + 1)
+    if axis is None or not fits_8_bits:
+        value = new.add("Add", new.add("Div", source, scale), zero)
+        value = new.add("Round", new.add("Clip", value, np.float32(low), np.float32(high)))
+        new.add("Mul", new.add("Sub", value, zero), scale)
+        return new.ended()
     parameters = _parameters(scale, dtype(zero.item()))
     clips = (low, high) != (ends.min, ends.max)
-    if clips and not is_constant:  # kernels clip floats for nothing; each bound is rounded to its integer
+    if clips and not is_constant:  # the kernel before it clips at no cost, each bound rounded to an integer
         bounds = ((np.float32(end) - zero.reshape(())) * scale.reshape(()) for end in (low, high))
-        source = steps.add("Clip", source, *bounds)
-    value = steps.add("QuantizeLinear", source, *parameters, **along)
+        source = new.add("Clip", source, *bounds)
+    value = new.add("QuantizeLinear", source, *parameters, **axis)
     if clips and is_constant:
-        value = steps.add("Clip", value, dtype(low), dtype(high))
-    steps.add("DequantizeLinear", value, *parameters, **along)
-    return steps.ended()
+        value = new.add("Clip", value, dtype(low), dtype(high))
+    new.add("DequantizeLinear", value, *parameters, **axis)
+    return new.ended()
 
 
-def _bipolar(steps: _Steps) -> list[NodeProto]:
-    """Plus the scale from zero on, minus the scale below."""
-    scale = _scale(steps)
-    along = _along(steps, scale)
-    one = np.float32(1) if along is not None else scale
-    value = steps.add("Where", steps.add("GreaterOrEqual", steps.node.input[0], np.float32(0)), one, -one)
-    if along is not None:
-        value = steps.add("QuantizeLinear", value, one, np.int8(0))
-        steps.add("DequantizeLinear", value, *_parameters(scale, np.int8(0)), **along)
-    return steps.ended()
+def _bipolar(new: _Replacement) -> list[NodeProto]:
+    """Replace BipolarQuant: plus the scale for x >= 0, else minus the scale."""
+    scale = _scale(new)
+    axis = _axis_attribute(new, scale)
+    one = np.float32(1) if axis is not None else scale
+    value = new.add("Where", new.add("GreaterOrEqual", new.node.input[0], np.float32(0)), one, -one)
+    if axis is not None:
+        value = new.add("QuantizeLinear", value, one, np.int8(0))
+        new.add("DequantizeLinear", value, *_parameters(scale, np.int8(0)), **axis)
+    return new.ended()
 
 
-def _bits(steps: _Steps, *, is_constant: bool) -> int:
-    """The number of bits. Constants of more than 8, as biases have, become floats."""
-    bits = steps.constant(3, "bit width")
+def _bits(new: _Replacement, *, is_constant: bool) -> int:
+    """The number of bits; only constants, such as biases, may have more than 8."""
+    bits = new.constant(3, "bit width")
     if bits.size != 1 or bits.item() not in range(1, 33):
         raise Unsupported("the bit width is not an integer from 1 to 32")
-    if bits.item() > _MOST_BITS and not is_constant:
+    if bits.item() > _MAX_BITS and not is_constant:
         raise Unsupported(f"its values have {bits.item():.0f} bits: export the model with at most 8")
     return int(bits.item())
 
 
-def _scale(steps: _Steps) -> Array:
-    scale = steps.constant(1, "scale")
+def _scale(new: _Replacement) -> Array:
+    scale = new.constant(1, "scale")
     if not (np.all(scale > 0) and np.all(np.isfinite(scale))):
         raise Unsupported("a scale is not a positive number")
     return scale
 
 
-def _along(steps: _Steps, scale: Array) -> dict[str, int] | None:
-    """The attributes of QuantizeLinear for one scale, or for scales along one axis of a constant; None for
-    others, which it or the kernels do not take.
+def _axis_attribute(new: _Replacement, scale: Array) -> dict[str, int] | None:
+    """The attributes of QuantizeLinear for one scale, or for scales along one axis of a constant.
+
+    None for other scales, which QuantizeLinear or the kernels do not take.
     """
     if scale.size == 1:
         return {}
-    tensor = steps.tensors.get(steps.node.input[0])
+    tensor = new.tensors.get(new.node.input[0])
     dims = () if tensor is None else tensor.dims
     axes = [axis - scale.ndim + len(dims) for axis, size in enumerate(scale.shape) if size > 1]
     is_axis = len(axes) == 1 and axes[0] >= 0 and dims[axes[0]] == scale.size

@@ -11,7 +11,7 @@ from mcudeploy.ir.graph import UNSIGNED_OFFSET, Quantization
 from mcudeploy.ops.requantize import STORED
 
 IntegerTable = NDArray[np.int8]
-"""Stored int8 values by stored int8 value + 128."""
+"""A function of stored int8 values: the result for a value is at the index value + 128."""
 
 TRUTH = Quantization(1.0, 0)
 """Quantisation of a stored bool: 0 and 1."""
@@ -20,8 +20,7 @@ _OFFSETS = {"int8": 0, "uint8": UNSIGNED_OFFSET}
 
 
 def require_finite(scale: NDArray[np.generic]) -> NDArray[np.float32]:
-    """The scales of constants as float32. Zero and negative scales are valid: quantisers write them for
-    weights.
+    """The scales of constants as float32. They may be 0 or negative: quantisers write these for weights.
 
     Raises Unsupported for other types, infinities and NaN.
     """
@@ -33,7 +32,10 @@ def require_finite(scale: NDArray[np.generic]) -> NDArray[np.float32]:
 
 
 def constant_parameters(model_constants: dict[str, Constant], node: Node) -> tuple[Constant, Constant | None]:
-    """Scale and zero point of a Q or DQ node. Raises Unsupported if they are not constant."""
+    """Scale and zero point (None: 0) of QuantizeLinear or DequantizeLinear on an activation.
+
+    Raises Unsupported if they are not constant, or if a scale is not positive.
+    """
     if node.integer("block_size", 0) != 0:
         raise Unsupported("blocked quantisation is not supported")
     scale = model_constants.get(node.input(1))
@@ -53,9 +55,9 @@ def constant_parameters(model_constants: dict[str, Constant], node: Node) -> tup
 
 
 def activation_parameters(model_constants: dict[str, Constant], node: Node, dtype: str) -> Quantization:
-    """The per-tensor quantisation of a Q or DQ node on an activation of `dtype`, in int8 terms.
+    """The quantisation, in int8 terms, of QuantizeLinear or DequantizeLinear on an int8 or uint8 activation.
 
-    Raises Unsupported for other integer types and for per-axis parameters.
+    Raises Unsupported for other integer types and for parameters along an axis.
     """
     if dtype not in _OFFSETS:
         raise Unsupported(f"{dtype} activations are not supported; int8 and uint8 are")

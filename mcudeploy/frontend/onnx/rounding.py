@@ -1,7 +1,7 @@
-"""Nodes that round as the file's format defines, if ONNX leaves the rounding to the next QuantizeLinear.
+"""Nodes of .tflite files that round their results, while ONNX leaves this to the next QuantizeLinear.
 
-The front end reads such a node as its ONNX operator, with the rounding beside it. For the reference it is a
-function of ONNX operators that computes the rounded values.
+The front end reads such a node as an ONNX operator, and its rounding from a table beside the model. For the
+reference the node is a function of ONNX operators that computes the rounded values.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mcudeploy.ir.graph import Quantization
 from mcudeploy.ops.pool.pool import Ties
 
 DOMAIN = "tflite"
-"""Domain of nodes that ONNX does not have, or rounds differently."""
+"""The private domain, of nodes that ONNX does not have, or rounds differently."""
 TRANSLATOR = "mcudeploy, of a .tflite file"
 """Producer of models that were .tflite files."""
 _OPSET = 17
@@ -24,8 +24,9 @@ _OPSET = 17
 
 @dataclass(frozen=True, slots=True)
 class ExactRounding:
-    """Direction in which ties of a node's result round; the result is quantised as its input, with this scale
-    and zero point of the file's type.
+    """The rounding of a node: the direction of ties, and the quantisation of both its input and its result.
+
+    The zero point is that of the file's type.
     """
 
     ties: Ties
@@ -33,7 +34,7 @@ class ExactRounding:
 
 
 def round_exactly(proto: ModelProto, roundings: Mapping[str, ExactRounding]) -> None:
-    """Turn these nodes, by name, into the functions that round exactly."""
+    """Replace the nodes with these names by functions that round as the file's format does."""
     for node in proto.graph.node:
         rounding = roundings.get(node.name)
         if rounding is None:
@@ -47,7 +48,7 @@ def round_exactly(proto: ModelProto, roundings: Mapping[str, ExactRounding]) -> 
 
 
 def _average_pool() -> FunctionProto:
-    """Compute the mean of the stored values, with ties rounded away from zero."""
+    """The function AveragePool: the mean of the stored values, with ties rounded away from zero."""
     text = """
     AveragePool <kernel_shape, strides, pads, scale, zero_point> (x) => (y) {
       scale = Constant <value_float: float = @scale> ()

@@ -1,4 +1,4 @@
-"""Element-wise operators of ONNX: the scalar function of each, by its operator and its attributes."""
+"""Scalar functions that the element-wise operators of ONNX compute."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ Constants = Mapping[str, Constant]
 FUNCTIONS: Mapping[str, UnaryFunction] = {row.onnx: row for row in UNARY.values() if row.onnx}
 """Functions of one value, by ONNX operator."""
 OPERATIONS: Mapping[str, BinaryFunction] = {name: row for row in BINARY.values() for name in row.onnx}
-"""Functions of two values, by ONNX operator. True and false of the model are 1 and 0 here."""
+"""Functions of two values, by ONNX operator. True is 1 here, and false 0."""
 
 
 def unary_of(constants: Constants, node: Node) -> Unary:
-    """The function of a node of FUNCTIONS. Raises Unsupported for attributes or bounds that have none."""
+    """The function of a node with an operator of FUNCTIONS. Raises Unsupported for attributes without one."""
     row = FUNCTIONS[node.op]
     alpha, beta = (
         node.number(it.name, it.default) if isinstance(it, NumberAttribute) else it
@@ -35,9 +35,9 @@ def unary_of(constants: Constants, node: Node) -> Unary:
             return Unary("relu") if bounds == (0.0, inf) else Unary("clip", *bounds)
         case "celu" if alpha == 0:
             raise Unsupported("alpha must not be 0")
-        case "gelu" if (how := node.text("approximate", "none")) != "none":
-            if how != "tanh":
-                raise Unsupported(f"approximate={how!r} is not supported; none and tanh are")
+        case "gelu" if (approximation := node.text("approximate", "none")) != "none":
+            if approximation != "tanh":
+                raise Unsupported(f"approximate={approximation!r} is not supported; none and tanh are")
             return Unary("gelu_tanh")
         case _:
             return Unary(row.name, alpha, beta)

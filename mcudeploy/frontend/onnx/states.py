@@ -1,4 +1,4 @@
-"""States kept between runs: the nodes that read and replace them, and those of recurrent nodes."""
+"""States kept between runs: the operators that read and replace them, and the states of recurrent nodes."""
 
 from __future__ import annotations
 
@@ -15,20 +15,21 @@ from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, function_
 from mcudeploy.frontend.onnx.rounding import DOMAIN
 
 QUEUE = "Queue"
-"""Operator on the newest rows and a state: the state without its oldest rows, and the newest at its end."""
+"""Operator on newest rows and a state: the result is the state without its oldest rows, then the newest."""
 WRITE = "Write"
-"""Operator on rows, a state and positions along an axis: the state with the rows there."""
+"""Operator on rows, a state and positions along an axis: the result is the state with the rows written there.
+"""
 LOAD = "Load"
 """The operator that copies a state."""
 
 
 def queue_attributes(axis: int, rows: int) -> dict[str, Any]:
-    """The attributes of a QUEUE that `rows` new rows enter along an axis."""
+    """The attributes of a QUEUE into which `rows` new rows enter along an axis."""
     return {"axis": axis, "axes": [axis], "first": [rows]}
 
 
 def state_functions(opset: int) -> list[FunctionProto]:
-    """The nodes as functions of ONNX operators."""
+    """The operators QUEUE, WRITE and LOAD as functions of ONNX operators."""
     queue = f"""
     {QUEUE} <axis, axes, first> (x, state) => (y) {{
       start = Constant <value_ints: ints = @first> ()
@@ -57,25 +58,23 @@ _MOVES = frozenset((
     "Concat", "Expand", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Transpose",
     "Unsqueeze",
 ))  # fmt: skip
-"""Operators through which a state of several layers is an input, or an output, of the model."""
+"""Operators that may lie between recurrent nodes and an input or output with the states of several layers."""
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
-    """A state by names of values: the graph input before a run, the value after it, and the initial value, ""
-    for zeros.
-    """
+class KeptState:
+    """A state, by names: the graph input `before` a run, the value `after` it, the `initial` value or ""."""
 
     before: str
     after: str
-    first: str
+    initial: str
 
 
 @dataclass(frozen=True, slots=True)
 class Stateful:
     """The states of a model, definitions of operators that ONNX lacks, and notes for the user."""
 
-    states: tuple[Kept, ...] = ()
+    states: tuple[KeptState, ...] = ()
     functions: tuple[FunctionProto, ...] = ()
     notes: tuple[str, ...] = ()
 
@@ -83,28 +82,28 @@ class Stateful:
 def keep_states(model: ModelProto) -> Stateful:
     """Add inputs and outputs of the graph for the states of every recurrent node.
 
-    Removes inputs of the model that are only initial states, and outputs that return the last states. The
-    names are deterministic. Raises ModelError for nodes whose state cannot be kept, or if there are none.
+    Removes inputs of the model that are only initial states, and outputs that are only last states. Raises
+    ModelError for nodes whose state cannot be kept, and for a model without recurrent nodes.
     """
     graph = model.graph
     nodes = [node for node in graph.node if node.op_type in _STATES and node.domain in ONNX_DOMAINS]
     _require_forward(nodes)
-    stateless = _without_state_inputs(graph, nodes)
+    removed = _remove_state_inputs(graph, nodes)
     used_names = {name for node in graph.node for name in (*node.input, *node.output)}
     used_names |= {value.name for value in (*graph.input, *graph.initializer)}
-    states: list[Kept] = []
+    states: list[KeptState] = []
     for node in nodes:
         stem = next(filter(None, node.output), "state")
         for position, letter in enumerate(_STATES[node.op_type]):
-            first = _at(node.input, _FIRST_INPUT + position)
+            initial = _at(node.input, _FIRST_INPUT + position)
             before = _named(node.input, _FIRST_INPUT + position, "", f"{stem}_{letter}_before", used_names)
             after = _at(node.output, _FIRST_OUTPUT + position)
             after = _named(node.output, _FIRST_OUTPUT + position, after, f"{stem}_{letter}_after", used_names)
             graph.input.append(
                 helper.make_tensor_value_info(before, TensorProto.FLOAT, [1, 1, _hidden(node)])
             )
-            states.append(Kept(before, after, "" if first in stateless.values else first))
-    return Stateful(tuple(states), notes=stateless.notes)
+            states.append(KeptState(before, after, "" if initial in removed.values else initial))
+    return Stateful(tuple(states), notes=removed.notes)
 
 
 def _require_forward(nodes: Sequence[NodeProto]) -> None:
@@ -135,7 +134,7 @@ def _at(names: Sequence[str], position: int) -> str:
 
 
 def _named(names: list[str], position: int, name: str, wish: str, used_names: set[str]) -> str:
-    """Put a name at a position: the existing one, else the wish if it is free, else a new one."""
+    """Put `name`, or if it is "" an unused name like `wish`, at a position of `names`; return the name."""
     while not name:
         name = "" if wish in used_names else wish
         wish += "_"
@@ -146,16 +145,17 @@ def _named(names: list[str], position: int, name: str, wish: str, used_names: se
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
-    """Values from inputs that were initial states, which are removed, and notes about them."""
+class _RemovedInputs:
+    """The values of removed inputs, which were initial states, with the values moved from them, and notes."""
 
     values: frozenset[str]
     notes: tuple[str, ...]
 
 
-def _without_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _Given:
-    """Remove the inputs that are only initial states with the nodes that move them, and the outputs of these
-    shapes that are only last states.
+def _remove_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _RemovedInputs:
+    """Remove the inputs that are only initial states, and the nodes that move them to the recurrent nodes.
+
+    For each of them, also removes an output of its shape that is only a last state.
     """
     constants = {tensor.name for tensor in graph.initializer}
     values: set[str] = set()
@@ -167,12 +167,12 @@ def _without_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _Giv
             values |= moved
     outputs: list[ValueInfoProto] = []
     for value in inputs:
-        handed = (
+        last_states = (
             it
             for it in graph.output
             if it not in outputs and _sizes(it) == _sizes(value) and _is_last(graph, nodes, it.name)
         )
-        outputs += list(handed)[:1]
+        outputs += list(last_states)[:1]
     for value in inputs:
         graph.input.remove(value)
     for value in outputs:
@@ -181,11 +181,11 @@ def _without_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _Giv
         graph.node.remove(node)
     names = ", ".join(printable(value.name) for value in (*inputs, *outputs))
     notes = (f"kept between runs, zero at first, no inputs and outputs any more: {names}",) if inputs else ()
-    return _Given(frozenset(values), notes)
+    return _RemovedInputs(frozenset(values), notes)
 
 
 def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str] | None:
-    """The values that an input is moved to before it is an initial state; None if it has other uses."""
+    """The input and the values moved from it if they are only initial states; None for other uses."""
     names, reached = {name}, False
     for node in graph.node:
         read = [at for at, it in enumerate(node.input) if it in names]
@@ -205,7 +205,7 @@ def _moved(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> set[str]
 
 
 def _is_last(graph: GraphProto, nodes: Sequence[NodeProto], name: str) -> bool:
-    """Whether a value consists of last states alone."""
+    """Whether a value consists of last states and constants alone."""
     producers = {result: node for node in graph.node for result in node.output if result}
     constants = {tensor.name for tensor in graph.initializer}
     waiting, reached = [name], False

@@ -1,4 +1,4 @@
-"""Tensors of a file: listed, loaded from external files, checked, and converted to dense arrays."""
+"""Tensors of a file: loading from external files, checks, and conversion to dense arrays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcudeploy.frontend.onnx.nodes import MAX_RANK, MAX_TENSOR_ELEMENTS
 from mcudeploy.frontend.onnx.protos import graphs_of
 
 MAX_FILE_BYTES = 512 * 2**20
-"""The largest file that is read, and the largest data of a tensor beside it."""
+"""Limit of the size of a model file, and of a tensor in an external file."""
 
 _ITEM_BITS: dict[int, int] = {
     **dict.fromkeys((TensorProto.INT2, TensorProto.UINT2), 2),
@@ -46,7 +46,7 @@ def external_files(graph: GraphProto, path: Path) -> list[Path]:
 
 
 def load_external(tensor: TensorProto, path: Path) -> None:
-    """Read an external tensor; only the model's own folder is allowed."""
+    """Read the data of an external tensor. Raises ModelError, also for a file outside the model's folder."""
     if tensor.data_location != TensorProto.EXTERNAL:
         return
     name = printable(tensor.name)
@@ -77,7 +77,7 @@ def load_external(tensor: TensorProto, path: Path) -> None:
 
 
 def require_consistent(tensor: TensorProto) -> None:
-    """Check, before any allocation, that a tensor's data has the number of elements of its shape."""
+    """Raise ModelError, before any allocation, if a tensor's data does not have the size of its shape."""
     if len(tensor.dims) > MAX_RANK:
         raise ModelError(
             f"tensor {printable(tensor.name)!r} has {len(tensor.dims)} dimensions; the limit is {MAX_RANK}"
@@ -109,10 +109,10 @@ def array_of(tensor: TensorProto) -> NDArray[np.generic]:
         raise ModelError(reason) from fault
 
 
-def write_out_sparse(graph: GraphProto) -> None:
+def make_sparse_dense(graph: GraphProto) -> None:
     """Convert sparse initializers and sparse constants to dense tensors.
 
-    Raises ModelError for malformed tensors, and for tensors too large for any microcontroller.
+    Raises ModelError for malformed tensors, and for tensors with too many elements.
     """
     graph.initializer.extend(_dense(sparse) for sparse in graph.sparse_initializer)
     del graph.sparse_initializer[:]

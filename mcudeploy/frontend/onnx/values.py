@@ -1,8 +1,8 @@
-"""Layout of ONNX values: index arrays over stored (rows, cols, channels) tensors.
+"""Layout of ONNX values: index arrays of positions in stored tensors (rows, cols, channels).
 
-The index array of a value has the value's ONNX shape; each entry is the flat position of that element in the
+The index array of a value has the value's ONNX shape. Each entry is the flat position of that element in the
 stored tensor. Reshape, Transpose and similar operators only transform the index array, at no run-time cost.
-An operator that needs an arrangement states it as an index array of the stored shape.
+An operator that needs elements in a certain order states the wanted positions, in its own stored shape.
 """
 
 from __future__ import annotations
@@ -31,20 +31,21 @@ STORED_TYPES = {
     "int64": DType.INT32,
     "bool": DType.INT8,
 }
-"""Stored types of inputs by element type."""
+"""The stored type of a value, by its ONNX element type."""
 
-MOST_ENTRIES = 16
-"""Limit of the batch of images: each entry has its own operators in the program."""
+MAX_BATCH = 16
+"""Limit of a batch of images: each entry has its own operators in the program."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OnnxValue:
-    """An ONNX activation: element i is the value of `tensor` at position index[i], seen through `table`.
+    """An ONNX activation: element i is `table` of the value of `tensor` at position index[i].
 
-    `real` separates float values from integer ones (uint8 is stored as int8, 128 subtracted). `table` (256
-    entries, by stored value + 128) stands for a chain of elementwise functions that is not computed yet; an
-    int8 tensor that is read as float always has one. `quantization` is set if the value is exactly scale *
-    (stored - zero_point), or gives integers their meaning.
+    `real`: whether the value is float, not integer (uint8 is stored as int8, minus 128). `table` (256
+    entries, by stored value + 128) stands for elementwise functions that are pending, not computed yet;
+    without a table the value is the stored one. A float value on an int8 tensor always has a table.
+    `quantization` is set if a float value is exactly scale * (stored - zero_point), or to state how the
+    readers of integers dequantise them.
     """
 
     tensor: str
@@ -60,7 +61,7 @@ class OnnxValue:
 
 @dataclass(frozen=True, slots=True)
 class Permutation:
-    """Transposition of storage: flat storage viewed as `dims`, permuted by `perm`, has the wanted order."""
+    """A transposition of a stored tensor, viewed as `dims`: axis i of the result is axis perm[i]."""
 
     dims: tuple[int, ...]
     perm: tuple[int, ...]
@@ -68,7 +69,7 @@ class Permutation:
 
 @lru_cache(maxsize=64)
 def positions(shape: tuple[int, ...]) -> IndexArray:
-    """0, 1, 2, ... in this shape: storage order. Read-only."""
+    """The positions 0, 1, 2, ... as a read-only array of this shape: the index array in storage order."""
     array = np.arange(prod(shape), dtype=np.int32).reshape(shape)
     array.setflags(write=False)
     return array
@@ -83,7 +84,7 @@ def image_index(shape: Shape, rank: int) -> IndexArray:
 
 
 def image_positions(index: IndexArray) -> IndexArray:
-    """The index array that reads [1, C, H, W] or [1, C, L] as (H, W, C) or (L, 1, C).
+    """The positions of an image channels last: of [1, C, H, W] as (H, W, C), of [1, C, L] as (L, 1, C).
 
     Raises Unsupported for other ranks and batches.
     """
@@ -91,7 +92,7 @@ def image_positions(index: IndexArray) -> IndexArray:
         raise Unsupported(f"an input of {index.ndim} dimensions is not supported: 1-D and 2-D images are")
     if index.shape[0] != 1:
         raise Unsupported(
-            f"the batch is {index.shape[0]}; up to {MOST_ENTRIES} images are computed one by one in a call: "
+            f"the batch is {index.shape[0]}; up to {MAX_BATCH} images are computed one by one in a call: "
             "export the model with a batch of 1"
         )
     if index.ndim == 3:
@@ -100,8 +101,9 @@ def image_positions(index: IndexArray) -> IndexArray:
 
 
 def channel_order(wanted: IndexArray) -> IndexArray | None:
-    """The stored channel of each channel of an image (H, W, C), if its pixels lie in order and all have the
-    same permutation of channels; else None.
+    """The stored channel of each channel of an image with positions (H, W, C).
+
+    None unless its pixels are stored in order, and all have the same permutation of channels.
     """
     channels = wanted.shape[2]
     pixels = wanted.reshape(-1, channels)
@@ -112,7 +114,7 @@ def channel_order(wanted: IndexArray) -> IndexArray | None:
 
 
 def natural_shape(shape: tuple[int, ...]) -> Shape:
-    """(rows, cols, channels) that stores a value of this shape in its own order."""
+    """The stored shape (rows, cols, channels) of a value of this shape in ONNX order."""
     sizes = shape[1:] if len(shape) > 1 and shape[0] == 1 else shape
     if len(sizes) == 0:
         return 1, 1, 1
@@ -124,7 +126,8 @@ def natural_shape(shape: tuple[int, ...]) -> Shape:
 
 
 def default_layout(shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
-    """The layout of a value without requirements: images channels-last, others in ONNX order."""
+    """The stored shape and index array if no reader requires others: channels last for images, else in order.
+    """
     if len(shape) == 4 and shape[0] == 1:
         stored = (shape[2], shape[3], shape[1])
         return stored, image_index(stored, 4)
@@ -132,9 +135,9 @@ def default_layout(shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
 
 
 def is_plain(index: IndexArray) -> bool:
-    """Whether the elements lie in the order of the ONNX value, or channels-last as its image.
+    """Whether the elements are stored in ONNX order, or channels last.
 
-    Only these orders can be described to the C code that fills or reads the tensor.
+    Inputs and outputs must have one of these orders, which the interface of the C code can describe.
     """
     return is_storage_order(index) or is_channels_last(index.shape, index)
 
@@ -145,9 +148,9 @@ def is_storage_order(wanted: IndexArray) -> bool:
 
 
 def nested_runs(flat: IndexArray) -> list[tuple[int, int]] | None:
-    """(count, step) of the loops, innermost first, that visit these positions; None if there are none.
+    """(count, step) of the nested loops, innermost first, that visit these positions; None if there are none.
 
-    It examines only the first positions of each run: the caller checks the rest.
+    Examines only the first position of each inner run: the caller checks the others.
     """
     axes: list[tuple[int, int]] = []
     rest = flat
@@ -163,8 +166,9 @@ def nested_runs(flat: IndexArray) -> list[tuple[int, int]] | None:
 
 
 def permutation(wanted: IndexArray) -> Permutation | None:
-    """The transposition of the stored tensor that yields the wanted order of positions; None if there is
-    none, or if it has more dimensions than the kernel.
+    """The transposition of a stored tensor that yields the wanted order of positions.
+
+    None if there is none, or if it has more dimensions than the kernel.
     """
     flat = wanted.reshape(-1)
     axes = nested_runs(flat)
@@ -221,7 +225,7 @@ def axis_shapes(index: IndexArray, axis: int) -> list[Shape]:
 
 
 def compressed(index: IndexArray) -> IndexArray:
-    """Remove repetition: dimensions along which a broadcast array never changes become 1."""
+    """The array with size 1 along dimensions on which its values do not depend."""
     for dimension in range(index.ndim):
         head = index.take([0], axis=dimension)
         if index.shape[dimension] > 1 and bool(np.all(index == head)):

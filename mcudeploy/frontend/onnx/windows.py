@@ -13,26 +13,27 @@ from mcudeploy.frontend.onnx.convert import label_of
 from mcudeploy.frontend.onnx.nodes import Infos, Node, Unsupported
 from mcudeploy.ops.conv.windows import taps_inside
 
-_MOST_WINDOWS = 1 << 20
-_LARGEST = 1 << 14
-"""Limit of the sizes of a window, unless its input is larger: tables of rows and taps grow with them."""
+_MAX_WINDOWS = 1 << 20
+_MAX_SIZE = 1 << 14
+"""Limit of the sizes of a window, unless its input is larger: tables of rows and taps grow with the sizes."""
 _SIZES = ("kernel_shape", "pads", "strides", "dilations", "output_padding", "size")
 
 
 def require_windows_bounded(proto: ModelProto, infos: Infos) -> None:
-    """Raise ModelError that names nodes whose window is far larger than their input: its tables would take
-    all memory, or hours.
+    """Raise ModelError that names the nodes whose window is far larger than their input.
+
+    The tables of such a window would take all memory, or hours.
     """
     problems = []
     for number, node in enumerate(proto.graph.node):
         if node.op_type == "Pad":
             continue
         info = infos.get(node.input[0]) if node.input else None
-        most = max((_LARGEST, *((info and info.shape) or ())))
+        limit = max((_MAX_SIZE, *((info and info.shape) or ())))
         for item in node.attribute:
             largest = max((abs(value) for value in (item.i, *item.ints)), default=0)
-            if item.name in _SIZES and largest > most:
-                reason = f"its {item.name} has {largest:,}; the limit for its input is {most:,}"
+            if item.name in _SIZES and largest > limit:
+                reason = f"its {item.name} has {largest:,}; the limit for its input is {limit:,}"
                 problems.append(Problem(label_of(node, number), printable(node.op_type), reason))
     if problems:
         raise ModelError.unsupported(tuple(problems))
@@ -40,8 +41,9 @@ def require_windows_bounded(proto: ModelProto, infos: Infos) -> None:
 
 @dataclass(frozen=True, slots=True)
 class KernelWindow:
-    """Window of a convolution or pool. Pairs are (rows, cols); pads are (top, left, bottom, right). A 1-D
-    window has rows only.
+    """Window of a convolution or pool. Pairs are (rows, cols), pads (top, left, bottom, right).
+
+    A 1-D window has one column.
     """
 
     kernel: tuple[int, int]
@@ -86,8 +88,8 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
             )
     (top, bottom, rows), (left, right, cols) = axes[0], axes[1] if rank == 2 else (0, 0, size[1])
     kernel, stride, dilation = ((pair[0], pair[1] if rank == 2 else 1) for pair in (kernel, stride, dilation))
-    if max(rows, cols) > _MOST_WINDOWS:
-        raise Unsupported(f"{rows} by {cols} windows: along an axis {_MOST_WINDOWS} are possible")
+    if max(rows, cols) > _MAX_WINDOWS:
+        raise Unsupported(f"{rows} by {cols} windows: along an axis {_MAX_WINDOWS} are possible")
     taps = [
         taps_inside(np.arange(count) * stride[axis] - before, size[axis], kernel[axis], dilation[axis])
         for axis, (before, count) in enumerate(((top, rows), (left, cols)))
@@ -106,10 +108,10 @@ def window_of(node: Node, kernel: tuple[int, ...], size: tuple[int, ...], *, cei
 
 
 def same_pads(size: int, reach: int, stride: int, *, upper: bool) -> tuple[int, int, int]:
-    """(pad before, pad after, outputs) for ceil(size / stride) outputs.
+    """(pad before, pad after, number of outputs) of auto_pad, by which there are ceil(size / stride) outputs.
 
-    If the stride exceeds the window, the total padding is negative. ONNX Runtime halves it as well, and so
-    omits the first elements; TensorFlow does not. Raises Unsupported if the two differ.
+    If the stride exceeds the window, the total padding is negative. ONNX Runtime halves it too, and so omits
+    the first elements; TensorFlow does not. Raises Unsupported if the two differ.
     """
     count = -(-size // stride)
     total = (count - 1) * stride + reach - size

@@ -1,4 +1,4 @@
-"""Caches of which a run writes some rows at computed positions: states that keep their place."""
+"""Caches of which a run writes some rows at computed positions, while the other rows stay in place."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ from mcudeploy.frontend.onnx.protos import (
     unused_name,
 )
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.onnx.states import LOAD, WRITE, Kept
+from mcudeploy.frontend.onnx.states import LOAD, WRITE, KeptState
 
 
 @dataclass(frozen=True, slots=True)
 class _Write:
-    """A node that writes rows into a cache with the axes `perm`.
+    """A node that writes rows into a transposed cache; axis i of its data is axis perm[i] of the cache.
 
-    `axis`: the one of the cache along which `positions` count. `offsets` are added to these, and `period` is
-    the number of positions of a ring, or 0.
+    `positions` count along the axis `axis` of the cache. `offsets` are added to the positions, and `period`
+    is the number of positions of a ring, or 0.
     """
 
     node: NodeProto
@@ -41,16 +41,16 @@ class _Write:
 
     @property
     def rows(self) -> str:
-        """The value of the rows, whose axes are in the order `perm` too."""
+        """The value of the rows, whose axes have the order `perm` too."""
         return str(self.node.input[1 if self.node.op_type == "TensorScatter" else 2])
 
 
 def written(
     graph: GraphProto, known: Mapping[str, ValueInfoProto], value: ValueInfoProto, output: str
-) -> Kept | None:
-    """Add the state `value` as one tensor of which a node writes rows, if `output` is that; else return None.
+) -> KeptState | None:
+    """Add the state `value` as a tensor of which a run writes rows; None unless such a write makes `output`.
 
-    Nodes that read the rows of the run before read a copy.
+    Nodes that read the rows of the run before get a copy.
     """
     write = _Search(graph, known).write_of(value.name, output)
     if write is None:
@@ -62,17 +62,17 @@ def written(
     nodes = [load]
     for node in graph.node:
         if write.node.output[0] in node.output:
-            nodes += _nodes(graph, write, before, output)
+            nodes += _nodes_of_write(graph, write, before, output)
         elif output not in node.output:
             nodes.append(node)
     refill(graph.node, nodes)
     for name in (value.name, output):
         graph.value_info.append(helper.make_tensor_value_info(name, kind, sizes))
-    return Kept(before, output, "")
+    return KeptState(before, output, "")
 
 
-def _nodes(graph: GraphProto, write: _Write, before: str, output: str) -> list[NodeProto]:
-    """The nodes in place of a write, with the result `output`, and with that of the node."""
+def _nodes_of_write(graph: GraphProto, write: _Write, before: str, output: str) -> list[NodeProto]:
+    """The nodes that replace that of a write, and compute both `output` and the result of this node."""
     nodes: list[NodeProto] = []
 
     def add(op: str, *inputs: str, **attributes: Any) -> str:
@@ -112,7 +112,7 @@ class _Search:
         self._producers = {result: node for node in graph.node for result in node.output if result}
 
     def write_of(self, cache: str, output: str) -> _Write | None:
-        """The write whose result, its axes in order, is `output`; None if there is none."""
+        """The write into `cache` whose result, transposed back, is `output`; None if there is none."""
         node, after = self._through_transposes(output)
         if node is None or node.domain not in ONNX_DOMAINS or len(node.input) < 3 or not self._sizes(cache):
             return None
@@ -129,7 +129,7 @@ class _Search:
         return write if kind in INDEX_TYPES else None
 
     def _placed(self, node: NodeProto, perm: tuple[int, ...]) -> _Write | None:
-        """The write of a node, if its positions are those of whole rows."""
+        """The write of a node, if it writes whole rows; else None."""
         indices = node.input[1 if node.op_type != "TensorScatter" else 2]
         shape, own = self._sizes(node.input[0]), self._sizes(indices)
         if not own or attribute_of(node, "reduction", b"none") != b"none":
@@ -151,7 +151,7 @@ class _Search:
         return _Write(node, perm, perm[axis], indices, tuple(range(count)), period) if count else None
 
     def _repeated(self, indices: str, axis: int) -> str | None:
-        """The positions that indices repeat along all axes but one."""
+        """The value with the positions that `indices` repeats along all other axes; None if there is none."""
         rank, count = len(self._sizes(indices)), self._sizes(indices)[axis]
         while prod(self._sizes(indices)) != count:
             node = self._producers.get(indices)
@@ -171,12 +171,12 @@ class _Search:
         return sizes_of(self._known[name]) if name in self._known else []
 
     def _through_transposes(self, name: str) -> tuple[NodeProto | None, tuple[int, ...]]:
-        """The node that makes a value, before Transposes of it, and their common order of axes."""
+        """The node whose result Transposes turn into a value, and the combined permutation of these."""
         source, perm = self._from_transposes(name)
         return self._producers.get(source), perm
 
     def _from_transposes(self, name: str) -> tuple[str, tuple[int, ...]]:
-        """The value from which Transposes make another, and their common order of axes."""
+        """The value that Transposes turn into another, and the combined permutation of these."""
         perm = tuple(range(len(self._sizes(name))))
         node = self._producers.get(name)
         while node is not None and node.op_type == "Transpose" and node.domain in ONNX_DOMAINS:

@@ -23,7 +23,7 @@ from mcudeploy.frontend.onnx.protos import (
 )
 from mcudeploy.frontend.onnx.scalar_functions import FUNCTIONS, OPERATIONS
 from mcudeploy.frontend.onnx.tensors import array_of
-from mcudeploy.frontend.onnx.values import MOST_ENTRIES
+from mcudeploy.frontend.onnx.values import MAX_BATCH
 
 _OF_IMAGES = frozenset((
     "AveragePool", "BatchNormalization", "Conv", "ConvTranspose", "GlobalAveragePool", "GlobalMaxPool",
@@ -71,7 +71,7 @@ def _sees_images(node: NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> bool:
     shape = sizes.get(node.input[0], ()) if node.input else ()
     outputs = len([name for name in node.output if name])
     ours = node.domain in ONNX_DOMAINS and node.op_type in _OF_IMAGES
-    return ours and outputs == 1 and len(shape) > 2 and 1 < shape[0] <= MOST_ENTRIES
+    return ours and outputs == 1 and len(shape) > 2 and 1 < shape[0] <= MAX_BATCH
 
 
 @dataclass(slots=True)

@@ -49,7 +49,7 @@ def _does_nothing(model: OnnxModel, node: Node, read: set[str]) -> bool:
 def drop_dead(model: OnnxModel) -> OnnxModel:
     """Remove nodes that no output depends on."""
     wanted = {info.name for info in model.outputs}
-    wanted |= {name for state in model.states for name in (state.first, state.after)}
+    wanted |= {name for state in model.states for name in (state.initial, state.after)}
     nodes: list[Node] = []
     for node in reversed(model.nodes):
         if wanted.isdisjoint(node.outputs):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from onnx import shape_inference
 
 from mcudeploy.extension import added_for
-from mcudeploy.frontend.onnx.nodes import Parsed, Unsupported
+from mcudeploy.frontend.onnx.nodes import ParsedFile, Unsupported
 from mcudeploy.frontend.onnx.shapes import NO_SHAPES, Shapes
 from mcudeploy.frontend.onnx.states import state_functions
 from mcudeploy.frontend.tflite import (
@@ -172,7 +172,7 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 """Exceptions of numpy and onnx for options and shapes that do not fit."""
 
 
-def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Parsed:
+def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> ParsedFile:
     """Translate a .tflite file, which messages call `where`; `shapes` are its input shapes.
 
     Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
@@ -197,7 +197,7 @@ def _is_consistent(proto: ModelProto) -> bool:
     return True
 
 
-def _translated(contents: Contents, shapes: Shapes) -> Parsed:
+def _translated(contents: Contents, shapes: Shapes) -> ParsedFile:
     contents = with_scaled_zeros(with_dilations(contents))
     contents, declared = with_real_io(written_out(contents))
     file, contents = contents.tensors, with_shapes(contents, shapes)
@@ -229,7 +229,7 @@ def _translated(contents: Contents, shapes: Shapes) -> Parsed:
     proto = writer.model()
     live = {node.name for node in proto.graph.node}
     refusals = {label: why for label, why in refusals.items() if label in live}
-    return Parsed(
+    return ParsedFile(
         proto,
         refusals,
         tuple(writer.states),

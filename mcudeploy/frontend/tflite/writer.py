@@ -16,7 +16,7 @@ from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.onnx.protos import element_type, live
 from mcudeploy.frontend.onnx.rounding import DOMAIN, TRANSLATOR, ExactRounding
-from mcudeploy.frontend.onnx.states import Kept
+from mcudeploy.frontend.onnx.states import KeptState
 from mcudeploy.frontend.tflite.constant_folding import folded
 from mcudeploy.frontend.tflite.contents import Contents, Scales, TfliteOperator, TfliteTensor, names_of
 from mcudeploy.frontend.tflite.reshaping import infer, shape_in, stated_shape
@@ -43,7 +43,7 @@ class Writer:
         self._constants: dict[str, TensorProto] = {}
         self._made: dict[int, TfliteTensor] = {}
         self.notes: list[str] = list(contents.notes)
-        self.states: list[Kept] = []
+        self.states: list[KeptState] = []
         self.functions: list[FunctionProto] = []
         self.roundings: dict[str, ExactRounding] = {}
         self._state_inputs: list[ValueInfoProto] = []
@@ -259,7 +259,7 @@ class Writer:
         earlier = list(self.states)
         self.states = [replace(it, after=after) if it.after == before else it for it in earlier]
         if self.states == earlier:
-            self.states.append(Kept(before, after, first))
+            self.states.append(KeptState(before, after, first))
         self._journal.append(lambda: setattr(self, "states", earlier))
 
     def require_one_run(self) -> None:
@@ -461,10 +461,10 @@ class Writer:
         for tensor in outputs:
             if tensor.data is not None and tensor.index not in self._made:
                 self._keep_constant(tensor)
-        state_names = (name for it in self.states for name in (it.after, it.first))
+        state_names = (name for it in self.states for name in (it.after, it.initial))
         nodes = live(self._nodes, {*(self.name(tensor) for tensor in outputs), *state_names})
         values = {name for node in nodes for name in (*node.input, *node.output)}
-        values |= {it.first for it in self.states}
+        values |= {it.initial for it in self.states}
         ios = {tensor.index for tensor in (*inputs, *outputs)}
         inner = [
             tensor
