@@ -1,4 +1,4 @@
-"""Number of parameters of a file: elements of the tensors that nodes compute with, each counted once."""
+"""Number of parameters of a model file."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ _VALUES = {
     "Resize": (0,),
     "Upsample": (0,),
 }
-"""The inputs with values; the others say how these are quantised, limited, padded or resized."""
+"""Positions of the inputs with values; others state how values are quantised, clipped, padded or resized."""
 
-_NEVER = {TensorProto.INT64, TensorProto.UINT64, TensorProto.BOOL, TensorProto.STRING}
-_SELDOM = {TensorProto.INT32, TensorProto.UINT32}
-"""Shapes, axes and indices; 32-bit integers are parameters if they are quantised, as biases are."""
+_NOT_PARAMETERS = {TensorProto.INT64, TensorProto.UINT64, TensorProto.BOOL, TensorProto.STRING}
+"""Types of shapes, axes, indices and masks."""
+_PARAMETERS_IF_QUANTISED = {TensorProto.INT32, TensorProto.UINT32}
+"""Types of shapes, axes and indices, and also of quantised biases."""
 
 
 def parameter_count(path: Path, shapes: Shapes = NO_SHAPES) -> int:
-    """Count the elements of weights, biases and other parameters, as stored; `shapes`: those of --shape.
+    """Count the elements of weights, biases and other constants of values, each stored tensor once.
 
-    Raises ModelError.
+    `shapes`: those of --shape. Raises ModelError for files that cannot be parsed.
     """
     graphs = list(graphs_of(parse(path, InputChoices(shapes)).proto.graph))
     values, quantised = set[str](), set[str]()
@@ -49,8 +50,8 @@ def parameter_count(path: Path, shapes: Shapes = NO_SHAPES) -> int:
     count = 0
     for graph in graphs:
         for name, tensor in constants_of(graph).items():
-            read = quantised if tensor.data_type in _SELDOM else values
-            if name in read and tensor.data_type not in _NEVER:
+            read = quantised if tensor.data_type in _PARAMETERS_IF_QUANTISED else values
+            if name in read and tensor.data_type not in _NOT_PARAMETERS:
                 count += prod(tensor.dims)
         count += sum(prod(it.dims) for it in graph.sparse_initializer if it.values.name in values)
     return count

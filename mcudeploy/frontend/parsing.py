@@ -30,9 +30,10 @@ _TFLITE_IDENTIFIER = b"TFL3"
 
 
 def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> ParsedFile:
-    """Parse a file; `choices`: those of the user for the inputs.
+    """Parse a file; `choices`: the user's for the inputs.
 
-    Raises ModelError if it is not a file, too large, or neither ONNX nor TFLite.
+    Raises ModelError for a path that is not a file, and for files that are too large, or neither ONNX nor
+    TFLite.
     """
     content = _content(path)
     if is_tflite(path):
@@ -59,7 +60,7 @@ def parse(path: Path, choices: InputChoices = AS_IN_FILE) -> ParsedFile:
 
 
 def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
-    """The model in the forms that the reader and the reference share, and notes on what changed."""
+    """The model in the plain forms that the reader and the reference share, and notes on the changes."""
     in_plain_forms(proto)
     notes = tuple(note for reader in added("readers") for note in reader(proto))
     proto = qonnx.in_onnx(repaired(proto))
@@ -67,8 +68,9 @@ def _plain(proto: ModelProto) -> tuple[ModelProto, tuple[str, ...]]:
 
 
 def with_data(path: Path, choices: InputChoices = AS_IN_FILE) -> ModelProto:
-    """Load the model of a file that was parsed before, with its external data; every operator is an ONNX
-    operator or a function.
+    """Load the model of a file that was parsed before, with its external data, for the reference.
+
+    Every node is an ONNX operator, or has a function in the model.
     """
     if not is_tflite(path):
         proto, _ = _plain(onnx.load(path))
@@ -91,7 +93,7 @@ def is_tflite(path: Path) -> bool:
 
 
 def _require_identifier(path: Path, content: bytes) -> None:
-    """Raise ModelError for a file in another format with the suffix .tflite."""
+    """Raise ModelError for a file with the suffix .tflite in another format."""
     if content[4:8] == _TFLITE_IDENTIFIER:
         return
     if way := conversion_hint(path):
@@ -128,7 +130,7 @@ def _require_shapes_only(path: Path, choices: InputChoices) -> None:
 
 
 def _translated(path: Path, content: bytes, shapes: Shapes) -> ParsedFile:
-    """The model of a .tflite file; its proto is a copy, which readers change in place."""
+    """The model of a .tflite file; its proto is a copy, so that the caller may change it in place."""
     parsed = _translation(content, str(path), tuple(shapes.items()), extensions())
     return replace(parsed, proto=copy_of(parsed.proto))
 
@@ -137,7 +139,7 @@ def _translated(path: Path, content: bytes, shapes: Shapes) -> ParsedFile:
 def _translation(
     content: bytes, where: str, shapes: tuple[tuple[str, tuple[int, ...]], ...], _: tuple[Extension, ...]
 ) -> ParsedFile:
-    """The last translation: a command reads its file for the plan, for the reference and for sizes."""
+    """The translation of a .tflite file. The last one is cached: a command reads its file several times."""
     from mcudeploy.frontend.tflite.translate import translate  # it loads the package tflite  # noqa: PLC0415
 
     return translate(content, where, dict(shapes))

@@ -1,4 +1,4 @@
-"""Models with nodes that ONNX Runtime lacks: numpy functions of extensions compute these between its runs."""
+"""Models with foreign nodes, in pieces: ONNX Runtime and numpy functions of extensions compute in turn."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferencePiece:
-    """A serialised model for ONNX Runtime, None if it has no nodes, then nodes for numpy functions.
+    """A serialised model for ONNX Runtime (None if it has no nodes), then nodes for numpy functions.
 
-    `names`: the outputs of the model.
+    `names`: the outputs of the serialised model.
     """
 
     model: bytes | None
@@ -33,9 +33,10 @@ class ReferencePiece:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ReferencePieces:
-    """The pieces of a model in the order in which they are computed, and what all of them may read.
+    """The pieces of a model in the order in which they are computed.
 
-    `float_inputs`: the inputs of float32. `way_out`: what to do if ONNX Runtime refuses the model, or "".
+    `constants`: by name, arrays that numpy functions may read. `float_inputs`: the inputs of float32.
+    `way_out`: what to do if ONNX Runtime refuses the model, or "".
     """
 
     pieces: tuple[ReferencePiece, ...]
@@ -45,7 +46,7 @@ class ReferencePieces:
 
     @classmethod
     def of(cls, proto: ModelProto) -> ReferencePieces:
-        """Return one piece of a model without foreign nodes.
+        """Divide a model into pieces: a single one if it has no foreign nodes.
 
         A node belongs to the piece after the last foreign node that it depends on. Raises ModelError for a
         value between pieces whose type is unknown.
@@ -61,7 +62,7 @@ class ReferencePieces:
 
 
 def _pieces(proto: ModelProto, foreign: Collection[str]) -> Iterator[ReferencePiece]:
-    """Yield the pieces of a model in which nodes with the first results `foreign` are foreign."""
+    """Yield the pieces of a model; `foreign`: the first results of its foreign nodes."""
     typed = inferred(proto)
     values = (*typed.graph.value_info, *typed.graph.output, *typed.graph.input)
     types = {value.name: value.type for value in values if value.type.WhichOneof("value")}
@@ -123,7 +124,7 @@ def _model_of(
 
 
 def _inner(nodes: Sequence[NodeProto]) -> set[str]:
-    """The names that graphs inside nodes make."""
+    """The names of inputs, constants and results of graphs inside nodes."""
     return {
         name
         for node in nodes
@@ -137,7 +138,7 @@ def _outputs(nodes: Sequence[NodeProto]) -> set[str]:
 
 
 def _way_out(proto: ModelProto) -> str:
-    """The way out for nodes that an extension lowers without saying what they compute."""
+    """The way out for nodes that an extension lowers without a numpy function."""
     local = {(function.domain, function.name) for function in proto.functions}
     for node in proto.graph.node:
         if node.domain in ONNX_DOMAINS or (node.domain, node.op_type) in local:

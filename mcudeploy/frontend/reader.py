@@ -1,4 +1,4 @@
-"""Reading of a file as a checked model. Every fault of the file becomes a ModelError that names its cause."""
+"""Reading of a file as a checked OnnxModel. Every fault of the file becomes a ModelError with its cause."""
 
 from __future__ import annotations
 
@@ -40,27 +40,24 @@ from mcudeploy.frontend.onnx.states import Stateful, keep_states
 from mcudeploy.frontend.onnx.tensors import load_external, make_sparse_dense, require_consistent, tensors_of
 from mcudeploy.frontend.onnx.windows import require_windows_bounded
 from mcudeploy.frontend.parsing import is_tflite, parse
-from mcudeploy.frontend.passes.batches import Single, by_entry
-from mcudeploy.frontend.passes.control import Flattened, flattened, is_control
-from mcudeploy.frontend.passes.element_types import Typed, typed
+from mcudeploy.frontend.passes.batches import EntryModel, by_entry
+from mcudeploy.frontend.passes.control import FlatModel, flattened, is_control
+from mcudeploy.frontend.passes.element_types import TypedModel, typed
 from mcudeploy.frontend.passes.folding import Folder, with_small_constants
 from mcudeploy.frontend.passes.versions import drop_equal_versions, require_versions, version_notes
 
-_MOST_ROUNDS = 64
-"""Limit of the number of times that rules are applied: some replace the results of others, a few levels deep,
-and none may go on for ever.
-"""
-_OF_RUNTIME = "SimplifiedLayerNormalization"
-"""An operator that ONNX Runtime has in ONNX's domain, and ONNX does not."""
+_MAX_ROUNDS = 64
+"""Limit of the rounds in which rules are applied. Some rules replace nodes of others, a few levels deep."""
+_RUNTIME_NORM = "SimplifiedLayerNormalization"
+"""An operator that ONNX Runtime has in ONNX's domain, and ONNX lacks."""
 _ONNX_FAULTS = (onnx.checker.ValidationError, shape_inference.InferenceError)
 
 
 def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = False) -> OnnxModel:
-    """Read and check a model; `choices`: those of the user for the inputs.
+    """Read and check a model; `choices`: the user's for the inputs.
 
-    With `stateful`, recurrent nodes keep their states between runs.
-
-    Raises ModelError naming the fault, and UsageError for choices that do not fit it.
+    With `stateful`, recurrent nodes keep their states between runs. Raises ModelError naming the fault, and
+    UsageError for choices that do not fit the model.
     """
     parsed = parse(path, choices)
     bounded = bound_suppressions(parsed.proto)
@@ -70,7 +67,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
         if is_tflite(path):  # inference has added the values of the translation
             values = {name: values[name] for name in _infos(parsed.proto)}
         require_total_bounded(values, {tensor.name for tensor in proto.graph.initializer})
-        own = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
+        in_file = _values(parsed.proto.graph).union(value.name for value in parsed.proto.graph.input)
         names = {name for state in parsed.states for name in (state.initial, state.before, state.after)}
         flattening = _flat(proto, names)
         flat = flattening.proto
@@ -81,19 +78,19 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
         if stateful and not parsed.states:
             states = keep_states(proto)
             proto = _checked(proto)
-        plain, refusals = _expanded(proto)
-        wholes = {entry.whole for entry in plain.entries.values()}
+        expanded, refusals = _expanded(proto)
+        wholes = {entry.whole for entry in expanded.entries.values()}
         return replace(
             model_of(
-                plain.proto,
+                expanded.proto,
                 (
                     *(*parsed.notes, *(it.note for it in bounded), *notes),
                     *(*flattening.notes, *retyped.notes, *states.notes),
                 ),
             ),
             refusals={**parsed.refusals, **flattening.refusals, **refusals},
-            introduced=frozenset((_values(plain.proto.graph) | wholes) - own),
-            entries=plain.entries,
+            introduced=frozenset((_values(expanded.proto.graph) | wholes) - in_file),
+            entries=expanded.entries,
             file_ops=_operators(flat),
             file_types=retyped.types,
             states=states.states,
@@ -104,10 +101,10 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
 
 
 def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelProto, tuple[str, ...]]:
-    """Read a model without lowering it: checked, with a lowered operator set, all tensors inside, and
-    inferred shapes; also return notes.
+    """Read a model as a checked proto without control flow, and notes.
 
-    Raises ModelError naming the fault, and UsageError for choices that do not fit it.
+    It has an opset that is lowered, no external tensors, and inferred shapes. Raises ModelError naming the
+    fault, and UsageError for choices that do not fit the model.
     """
     parsed = parse(path, choices)
     require_replaced(parsed.proto, parsed.refusals)
@@ -119,7 +116,7 @@ def read_proto(path: Path, choices: InputChoices = AS_IN_FILE) -> tuple[ModelPro
 
 
 def _operators(proto: ModelProto) -> dict[str, str]:
-    """The ONNX operator of each node name; "" if the domain is another one, or nodes of that name differ."""
+    """The ONNX operator of each node name; "" for other domains, and for a name of several operators."""
     operators: dict[str, str] = {}
     for node in proto.graph.node:
         op = node.op_type if node.domain in ONNX_DOMAINS else ""
@@ -133,15 +130,16 @@ def _values(graph: GraphProto) -> set[str]:
 
 
 def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, tuple[str, ...]]:
+    """Name nodes, load tensors, fix input shapes and check the model; return it and notes."""
     _require_text(proto)
     for number, node in enumerate(proto.graph.node):
         node.name = node.name or f"#{number}"
-        if node.op_type == _OF_RUNTIME and node.domain in ONNX_DOMAINS:
+        if node.op_type == _RUNTIME_NORM and node.domain in ONNX_DOMAINS:
             node.domain = "com.microsoft"
             import_domain(proto, node.domain)
     domains = {node.domain for node in proto.graph.node}.difference(ONNX_DOMAINS)
     for domain in sorted(domains & domain_ways_out().keys()) if domains else ():
-        import_domain(proto, domain)  # lowering refuses it, with the way out
+        import_domain(proto, domain)  # so that lowering refuses its nodes, with the way out
     require_versions(proto)
     drop_equal_versions(proto)
     try:
@@ -166,7 +164,7 @@ def _sound(proto: ModelProto, path: Path, shapes: Shapes) -> tuple[ModelProto, t
 
 
 def _modern(proto: ModelProto) -> ModelProto:
-    """Convert the checked model to an operator set that is lowered."""
+    """Convert the checked model to an opset that is lowered."""
     converted = modern(proto)
     if converted is proto:
         return proto
@@ -177,28 +175,28 @@ def _modern(proto: ModelProto) -> ModelProto:
         raise ModelError(f"{problem}: {fault}") from fault
 
 
-def _flat(proto: ModelProto, fixed_names: Collection[str] = ()) -> Flattened:
-    """Inline the model's functions, remove control flow, and bring what was inside into plain forms.
+def _flat(proto: ModelProto, fixed_names: Collection[str] = ()) -> FlatModel:
+    """Inline the model's functions, remove control flow, and bring the nodes from inside into plain forms.
 
-    The names `fixed_names` stay.
+    The values `fixed_names` keep their names.
     """
     try:
-        plain = inlined(_without_lowered(proto))
+        plain = inlined(_without_lowered_functions(proto))
         plain = plain if plain is proto else _checked(plain)
     except (RuntimeError, ValueError, TypeError, *_ONNX_FAULTS) as fault:
         raise ModelError(f"a function of the model is malformed: {_first_lines(str(fault))}") from fault
-    flat = Flattened(plain)
+    flat = FlatModel(plain)
     if any(map(is_control, plain.graph.node)):
         flat = flattened(plain, Folder(model_of(plain, ())))
         flat = replace(flat, proto=_checked(flat.proto))
-    if flat.proto is not proto:  # the reference names states after the values that nodes write
+    if flat.proto is not proto:  # results keep their names, for the reference names states after them
         nodes = (node for node in flat.proto.graph.node if node.op_type != "Identity")
         in_plain_forms(flat.proto, {it for node in nodes for it in node.output}.union(fixed_names))
     return flat
 
 
-def _without_lowered(proto: ModelProto) -> ModelProto:
-    """The model without the bodies of functions that an extension lowers: the reference computes them."""
+def _without_lowered_functions(proto: ModelProto) -> ModelProto:
+    """The model without the functions whose nodes an extension lowers; only the reference needs them."""
     functions = [it for it in proto.functions if it.name not in added_for("lowerings", it.domain)]
     if len(functions) == len(proto.functions):
         return proto
@@ -207,7 +205,7 @@ def _without_lowered(proto: ModelProto) -> ModelProto:
     return result
 
 
-def _typed(proto: ModelProto) -> Typed:
+def _typed(proto: ModelProto) -> TypedModel:
     """Convert the model to supported element types."""
     typed_model = typed(proto)
     if typed_model.proto is proto:
@@ -218,29 +216,30 @@ def _typed(proto: ModelProto) -> Typed:
         raise ModelError(f"the model cannot be computed in float32: {fault}") from fault
 
 
-def _expanded(plain: ModelProto) -> tuple[Single, dict[str, str]]:
-    """Replace composite operators, and repeat image operators for each entry of a batch; return the reasons,
-    by label, why nodes remain.
+def _expanded(plain: ModelProto) -> tuple[EntryModel, dict[str, str]]:
+    """Replace composite operators, and repeat image operators for each entry of a batch.
+
+    Also returns, by node label, why a node could not be replaced.
     """
     require_all_bounded(_infos(plain))
     expanded, refusals, folded_with = plain, dict[str, str](), dict[str, str]()
-    for _ in range(_MOST_ROUNDS):  # rules need shapes that follow from what other rules write
+    for _ in range(_MAX_ROUNDS):  # rules need shapes that follow from the nodes of other rules
         before = refusals
         smaller, refusals = expand(expanded, opset_of(expanded), _infos(expanded))
         expanded = expanded if smaller is expanded else _checked(smaller)
         if not refusals:
             break
-        if refusals == before:  # sizes may follow from constants that nodes compute
+        if refusals == before:  # the lacking shapes may follow from constants that nodes compute
             if refusals == folded_with:
                 break
             expanded = _checked(with_small_constants(expanded, model_of(expanded, ())))
             folded_with = refusals
-    single = by_entry(expanded, _infos(expanded))
-    if single.proto is expanded:
-        return single, refusals
-    checked = _checked(single.proto)  # rules may accept one image, but not several
-    again, refusals = expand(checked, opset_of(checked), _infos(checked))
-    return replace(single, proto=checked if again is checked else _checked(again)), refusals
+    divided = by_entry(expanded, _infos(expanded))
+    if divided.proto is expanded:
+        return divided, refusals
+    checked = _checked(divided.proto)  # with single images, which some rules need
+    final, refusals = expand(checked, opset_of(checked), _infos(checked))
+    return replace(divided, proto=checked if final is checked else _checked(final)), refusals
 
 
 def _infos(proto: ModelProto) -> dict[str, Info]:
@@ -250,7 +249,7 @@ def _infos(proto: ModelProto) -> dict[str, Info]:
 
 
 def _require_text(proto: ModelProto) -> None:
-    """Require that every name is text: protobuf returns names that are not UTF-8 as bytes."""
+    """Raise ModelError for a name that is not UTF-8: protobuf returns it as bytes."""
     graph = proto.graph
     names: list[object] = [graph.name, *(entry.domain for entry in proto.opset_import)]
     for each in (*graphs_of(graph), *proto.functions):
@@ -266,7 +265,7 @@ def _require_text(proto: ModelProto) -> None:
 
 
 def _require_order(graph: GraphProto) -> None:
-    """Require that every value has one producer before its readers."""
+    """Raise ModelError unless every value has one producer, before its readers."""
     available: set[str] = {value.name for value in graph.input}
     if len(available) != len(graph.input):
         raise ModelError("two graph inputs have the same name")
@@ -305,7 +304,7 @@ def _require_order(graph: GraphProto) -> None:
 def _checked(proto: ModelProto) -> ModelProto:
     """Check the model and infer its shapes. Raises ModelError for models that the ONNX checker refuses.
 
-    Data propagation is off: it would expand every constant that a file requests.
+    The inference does not propagate data: it would expand constants of any size that a file requests.
     """
     _require_known(proto)
     shapeless = [
@@ -314,7 +313,7 @@ def _checked(proto: ModelProto) -> ModelProto:
         if value.type.HasField("tensor_type") and not value.type.tensor_type.HasField("shape")
     ]
     try:
-        for kind in shapeless:  # the checker wants a shape, inference finds it
+        for kind in shapeless:  # the checker needs a shape, which inference then finds
             kind.shape.SetInParent()
         onnx.checker.check_model(proto)
         for kind in shapeless:
@@ -327,7 +326,7 @@ def _checked(proto: ModelProto) -> ModelProto:
 
 
 def _require_known(proto: ModelProto) -> None:
-    """Raise ModelError naming all nodes of ONNX's own domain with an operator unknown to ONNX."""
+    """Raise ModelError naming all nodes of ONNX's domain whose operators are unknown to ONNX."""
     opset = opset_of(proto)
     local = {(function.domain, function.name) for function in proto.functions}
     problems = tuple(

@@ -157,7 +157,7 @@ def test_a_loop_without_iterations_gives_what_it_was_given(tmp_path: Path) -> No
     nodes = [loop(STEP, ["on:bool", "b", "row"], "last rows"), node("Relu", "last", "y")]
     proto = model(nodes, X, None, {"n": np.array(0), "t": TRUE})
     proto.graph.output.append(helper.make_tensor_value_info("rows", 1, None))
-    assert "'rows', which is made of them, is read" in refusal(proto, tmp_path)
+    assert "its result 'rows' has no elements" in refusal(proto, tmp_path)
     del proto.graph.output[1:]  # nothing reads them any more
     assert kinds(assert_same(save(proto, tmp_path), {"x": X})) == {"Unary": 1}
     nodes[0] = loop(STEP, ["on:bool", "b"], "last")
@@ -210,7 +210,7 @@ def nested(depth: int, iterations: int) -> onnx.ModelProto:
 def test_unrolling_has_a_limit(
     depth: int, iterations: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(control, "_MOST_NODES", 1000)
+    monkeypatch.setattr(control, "_MAX_NODES", 1000)
     assert "unrolled, it has more than 1,000 nodes" in refusal(nested(depth, iterations), tmp_path)
 
 

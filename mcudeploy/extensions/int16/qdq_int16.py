@@ -24,7 +24,7 @@ from mcudeploy.extensions.int16.qdq_graph import (
 from mcudeploy.extensions.int16.qdq_operators import INT16_OPERATORS, MOVED
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, constants_of, copy_of, import_domain, live, refill
 from mcudeploy.frontend.onnx.rounding import DOMAIN
-from mcudeploy.frontend.passes.grids import Gridded, IntegerModel
+from mcudeploy.frontend.passes.grids import GridModel, IntegerModel
 
 _ACTIVATIONS = ("Relu", "Clip")
 """Operators that become bounds of the operator before them."""
@@ -47,7 +47,7 @@ def has_int16(proto: ModelProto) -> bool:
     return count > 0
 
 
-def in_integers(proto: ModelProto, gridded: Gridded) -> IntegerModel | None:
+def in_integers(proto: ModelProto, gridded: GridModel) -> IntegerModel | None:
     """The model with integer operators for int16 activations; None if `has_int16` is false.
 
     `gridded`: the same model in float32. Shapes are inferred from it, since inference does not know the

@@ -1,1 +1,1 @@
-"""Rewriting of the model before lowering."""
+"""Passes that rewrite the model before lowering."""

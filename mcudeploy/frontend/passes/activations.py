@@ -1,4 +1,4 @@
-"""Products that compute Swish or Gelu: each becomes one function, which has a kernel."""
+"""Fusion of the nodes that compute Swish or Gelu into one node, which has a kernel."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _Polynomial = NDArray[Any]
 """The coefficients, from the highest power down."""
 
 _PRECISION = 2e-5
-"""Relative difference of constants that exporters have rounded."""
-_DEEPEST = 5
-"""Limit of the nodes between a value and its polynomial."""
-_CURVES = {"Erf": (sqrt(0.5), 0.0), "Tanh": (GELU_SLOPE * GELU_CUBIC, 0.0, GELU_SLOPE, 0.0)}
-"""Polynomials of Gelu, by the function that takes them."""
+"""Relative difference that is allowed, since exporters round constants."""
+_MAX_DEPTH = 5
+"""Limit of the nodes in a row between a value and a polynomial of it."""
+_GELU_ARGUMENTS = {"Erf": (sqrt(0.5), 0.0), "Tanh": (GELU_SLOPE * GELU_CUBIC, 0.0, GELU_SLOPE, 0.0)}
+"""The polynomial of x that is the argument of each function from which Gelu is computed."""
 
 
 def join_activations(model: OnnxModel) -> OnnxModel:
-    """Replace such products of float values; the nodes that they leave unread are removed later."""
-    gates = [node for node in model.nodes if not node.domain and node.op in ("Sigmoid", *_CURVES)]
+    """Replace the last node of each Swish and Gelu of a float value; others are removed later as unread."""
+    gates = [node for node in model.nodes if not node.domain and node.op in ("Sigmoid", *_GELU_ARGUMENTS)]
     if not gates:
         return model
     products, joined = _Products(model), dict[str, Node]()
@@ -47,7 +47,10 @@ class _Products:
         self._outputs = {info.name for info in model.outputs}
 
     def function(self, gate: Node) -> Node | None:
-        """The function that is a product of the gate and its value; None if there is none."""
+        """The Swish or Gelu node that replaces a product of the gate and a value; None if there is none.
+
+        The gate is a function of a polynomial of the value.
+        """
         argument = gate.inputs[0]
         for x in self._within(argument):
             inner = self._polynomial(argument, x)
@@ -56,8 +59,8 @@ class _Products:
             attributes: dict[str, Any] = {}
             if gate.op == "Sigmoid" and inner.size == 2 and inner[0] and not inner[1]:
                 last, attributes = self._product(gate.output, x, (1.0, 0.0)), {"alpha": float(inner[0])}
-            elif gate.op in _CURVES and _equal(inner, _CURVES[gate.op]):
-                last = self._product(self._raised(gate.output), x, (0.5, 0.0))
+            elif gate.op in _GELU_ARGUMENTS and _equal(inner, _GELU_ARGUMENTS[gate.op]):
+                last = self._product(self._plus_one(gate.output), x, (0.5, 0.0))
                 attributes = {"approximate": "tanh" if gate.op == "Tanh" else "none"}
             else:
                 continue
@@ -67,14 +70,14 @@ class _Products:
         return None
 
     def _within(self, name: str) -> Iterator[str]:
-        """The values that a value may be a polynomial of, itself first."""
+        """The values of which a value may be a polynomial, itself first."""
         level = [name]
-        for _ in range(_DEEPEST):
+        for _ in range(_MAX_DEPTH):
             yield from level
             producers = [self._producers[it] for it in level if it in self._producers]
             level = list(dict.fromkeys(it for node in producers if _computes(node) for it in node.inputs))
 
-    def _polynomial(self, name: str, x: str, depth: int = _DEEPEST) -> _Polynomial | None:
+    def _polynomial(self, name: str, x: str, depth: int = _MAX_DEPTH) -> _Polynomial | None:
         """A value as a polynomial of `x`; None if it is not one."""
         if name == x:
             return np.array([1.0, 0.0])
@@ -106,14 +109,14 @@ class _Products:
             return None
         return readers[0] if readers[0].op in ops else None
 
-    def _raised(self, name: str) -> str:
-        """The value plus 1; "" if that is not computed."""
+    def _plus_one(self, name: str) -> str:
+        """The name of the value plus 1; "" if no node computes this sum."""
         node = self._reader(name, "Add")
         other = None if node is None else self._polynomial(_other(node, name), "")
         return node.output if node is not None and other is not None and _equal(other, (1.0,)) else ""
 
     def _product(self, name: str, x: str, wanted: tuple[float, ...]) -> Node | None:
-        """The last node of a product of a value and a polynomial of `x`; None if there is none."""
+        """The last of the Mul nodes that multiply a value by the polynomial `wanted` of `x`; None without."""
         factor = np.array([1.0])
         while len(factor) <= len(wanted):
             last = self._reader(name, "Mul")
@@ -139,7 +142,7 @@ def _computes(node: Node) -> bool:
 
 
 def _other(node: Node, name: str) -> str:
-    """The operand of a node beside this one."""
+    """The other one of a node's two operands."""
     return node.inputs[1] if node.inputs[0] == name else node.inputs[0]
 
 

@@ -1,7 +1,7 @@
-"""Batches of images: operators that see one image at a time are repeated for each entry of the batch.
+"""Batches of images: operators whose kernels compute one image are repeated for each entry of the batch.
 
-Later operators that work on each entry alone are repeated too, so that they are fused and quantised as for
-one image. Their weights are shared.
+Later operators that compute each entry separately are repeated too, so that they are fused and quantised as
+for one image. All entries share the weights.
 """
 
 from __future__ import annotations
@@ -36,24 +36,25 @@ _VIEWS = frozenset({"Flatten", "Reshape", "Squeeze", "Unsqueeze"})
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Single:
-    """A model with such operators per entry; `entries` maps value names to batch entries."""
+class EntryModel:
+    """A model with operators for each entry; `entries`: by name, the values that are entries of batches."""
 
     proto: ModelProto
     entries: Mapping[str, BatchEntry]
 
 
-def by_entry(proto: ModelProto, infos: Infos) -> Single:
-    """Repeat such operators per entry; return the model itself if every batch is 1. `infos` are by value
-    name.
+def by_entry(proto: ModelProto, infos: Infos) -> EntryModel:
+    """Repeat operators for each entry of a batch of images; return the model itself if there is no batch.
+
+    `infos` are by value name.
     """
     sizes = {name: info.shape for name, info in infos.items() if info.shape is not None}
     sizes |= {tensor.name: tuple(tensor.dims) for tensor in proto.graph.initializer}
-    if not any(_sees_images(node, sizes) for node in proto.graph.node):
-        return Single(proto, {})
+    if not any(_computes_images(node, sizes) for node in proto.graph.node):
+        return EntryModel(proto, {})
     batches = _Batches(sizes, computed_values(proto), constants_of(proto.graph))
     for node in proto.graph.node:
-        batches.take(node)
+        batches.add(node)
     for value in proto.graph.output:
         batches.join(value.name)
     result = copy_of(proto)
@@ -64,20 +65,22 @@ def by_entry(proto: ModelProto, infos: Infos) -> Single:
         for whole, parts in batches.entries.items()
         for number, part in enumerate(parts)
     }
-    return Single(result, entries)
+    return EntryModel(result, entries)
 
 
-def _sees_images(node: NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> bool:
+def _computes_images(node: NodeProto, sizes: Mapping[str, tuple[int, ...]]) -> bool:
+    """Whether a node is an operator of _OF_IMAGES on a batch of several images."""
     shape = sizes.get(node.input[0], ()) if node.input else ()
     outputs = len([name for name in node.output if name])
-    ours = node.domain in ONNX_DOMAINS and node.op_type in _OF_IMAGES
-    return ours and outputs == 1 and len(shape) > 2 and 1 < shape[0] <= MAX_BATCH
+    of_images = node.domain in ONNX_DOMAINS and node.op_type in _OF_IMAGES
+    return of_images and outputs == 1 and len(shape) > 2 and 1 < shape[0] <= MAX_BATCH
 
 
 @dataclass(slots=True)
 class _Batches:
-    """Collects the nodes. `entries`: the names of the entries of a split value; `joined`: split values whose
-    whole exists too.
+    """Collects the nodes of the model. `entries`: for a value that exists by entry, the names of its entries.
+
+    `joined`: values that exist as a whole too.
     """
 
     sizes: Mapping[str, tuple[int, ...]]
@@ -88,9 +91,9 @@ class _Batches:
     entries: dict[str, list[str]] = field(default_factory=dict)
     joined: set[str] = field(default_factory=set)
 
-    def take(self, node: NodeProto) -> None:
+    def add(self, node: NodeProto) -> None:
         """Add a node, unchanged or once for each entry."""
-        images = _sees_images(node, self.sizes)
+        images = _computes_images(node, self.sizes)
         follows = any(name in self.entries for name in node.input)
         batch = self.sizes[node.input[0]][0] if images else 0
         if follows and not images:
@@ -102,7 +105,7 @@ class _Batches:
         self.nodes.append(node)
 
     def join(self, name: str) -> None:
-        """Add the Concat of a value that exists by entry."""
+        """Add a Concat that makes the whole of a value that exists only by entry."""
         if name not in self.entries or name in self.joined:
             return
         self.joined.add(name)
@@ -114,23 +117,23 @@ class _Batches:
         return next(node.name for node in self.nodes if first in node.output)
 
     def _by_entry(self, node: NodeProto, batch: int, *, images: bool) -> bool:
-        """Add a node for each entry; return False if the node does not work on each entry alone."""
-        whole = [name for name in node.input if name in self.computed]
+        """Add a node for each entry; return False if the node does not compute each entry separately."""
+        activations = [name for name in node.input if name in self.computed]
         results = [name for name in node.output if name]
-        sizes = [self.sizes.get(name, ()) for name in (*whole, *results)]
-        plain = node.domain in ONNX_DOMAINS and node.output[0]
-        if not plain or any(not shape or shape[0] != batch for shape in sizes):
+        sizes = [self.sizes.get(name, ()) for name in (*activations, *results)]
+        is_onnx = node.domain in ONNX_DOMAINS and node.output[0]
+        if not is_onnx or any(not shape or shape[0] != batch for shape in sizes):
             return False
-        changed = self._changed(node, images=images)
-        if changed is None:
+        for_entry = self._for_entry(node, images=images)
+        if for_entry is None:
             return False
-        for name in whole:
+        for name in activations:
             self._split(name, batch, node.name)
-        entries = {name: [f"{name}/entry {k}" for k in range(batch)] for name in results}
-        for k in range(batch):
-            copy = copy_of(changed)
-            copy.input[:] = [self.entries[name][k] if name in whole else name for name in changed.input]
-            copy.output[:] = [entries[name][k] if name else "" for name in node.output]
+        entries = {name: [f"{name}/entry {at}" for at in range(batch)] for name in results}
+        for at in range(batch):
+            copy = copy_of(for_entry)
+            copy.input[:] = [self.entries[it][at] if it in activations else it for it in for_entry.input]
+            copy.output[:] = [entries[name][at] if name else "" for name in node.output]
             self.nodes.append(copy)
         self.entries |= entries
         return True
@@ -147,8 +150,8 @@ class _Batches:
         self.constants.append(numpy_helper.from_array(np.array(numbers, np.int64), name))
         return name
 
-    def _changed(self, node: NodeProto, *, images: bool) -> NodeProto | None:
-        """The node as it is for one entry; None if it does not work on each entry alone."""
+    def _for_entry(self, node: NodeProto, *, images: bool) -> NodeProto | None:
+        """The node for one entry; None if the node does not compute each entry separately."""
         shape, rank = self.sizes[node.output[0]], len(self.sizes[node.output[0]])
         if node.op_type in _VIEWS:
             one = self._constant(f"{node.output[0]}/one", [1, *shape[1:]])
@@ -159,20 +162,20 @@ class _Batches:
             return node
         if node.op_type in _ELEMENTWISE:
             return node if self._broadcasts(node, rank) else None
-        own = _OWN_RULES.get(node.op_type)
-        return node if own is not None and own(node, self) else None
+        is_separate = _SEPARATE.get(node.op_type)
+        return node if is_separate is not None and is_separate(node, self) else None
 
     def _resize(self, node: NodeProto) -> NodeProto | None:
-        """Replace the size of the batch by the size of one image."""
-        whole = self.numbers(node.input[3])
-        if len(whole) != len(self.sizes[node.output[0]]):
-            return node if whole else None  # sizes of some axes
+        """The Resize for one entry, whose sizes state a batch of 1."""
+        sizes = self.numbers(node.input[3])
+        if len(sizes) != len(self.sizes[node.output[0]]):
+            return node if sizes else None  # sizes of some axes
         copy = copy_of(node)
-        copy.input[3] = self._constant(f"{node.output[0]}/size", [1, *whole[1:]])
+        copy.input[3] = self._constant(f"{node.output[0]}/size", [1, *sizes[1:]])
         return copy
 
     def numbers(self, name: str) -> tuple[int, ...]:
-        """The numbers of a constant; none if it is computed."""
+        """The numbers of a constant; an empty tuple for a computed value."""
         numbers = self.known.get(name)
         return () if numbers is None else tuple(array_of(numbers).reshape(-1).tolist())
 
@@ -187,8 +190,8 @@ class _Batches:
         return True
 
 
-def _along_others(default: int) -> Callable[[NodeProto, _Batches], bool]:
-    """Rule for operators along one axis, which must not be the batch."""
+def _along_other_axis(default: int) -> Callable[[NodeProto, _Batches], bool]:
+    """Rule for operators along one axis, which must not be that of the batch."""
 
     def rule(node: NodeProto, batches: _Batches) -> bool:
         rank = len(batches.sizes.get(node.input[0], ()))
@@ -199,7 +202,7 @@ def _along_others(default: int) -> Callable[[NodeProto, _Batches], bool]:
 
 
 def _concat(node: NodeProto, batches: _Batches) -> bool:
-    return all(name in batches.computed for name in node.input) and _along_others(0)(node, batches)
+    return all(name in batches.computed for name in node.input) and _along_other_axis(0)(node, batches)
 
 
 def _transpose(node: NodeProto, batches: _Batches) -> bool:
@@ -225,7 +228,7 @@ def _slice(node: NodeProto, batches: _Batches) -> bool:
 
 
 def _reduction(node: NodeProto, batches: _Batches) -> bool:
-    """A batch that survives with the axes kept was not reduced."""
+    """Whether axes are kept: as input and output have the same batch, it is not reduced then."""
     return bool(attribute_of(node, "keepdims", 1) == 1)
 
 
@@ -243,14 +246,14 @@ def _matmul(node: NodeProto, batches: _Batches) -> bool:
     return node.input[0] in batches.computed and first == second > 2
 
 
-_OWN_RULES: dict[str, Callable[[NodeProto, _Batches], bool]] = {
+_SEPARATE: dict[str, Callable[[NodeProto, _Batches], bool]] = {
     "Concat": _concat,
     "DequantizeLinear": _quantized,
     "Dropout": lambda node, batches: len(node.output) == 1,
-    "Gather": _along_others(0),
+    "Gather": _along_other_axis(0),
     "Gemm": _gemm,
-    "LayerNormalization": _along_others(-1),
-    "LogSoftmax": _along_others(-1),
+    "LayerNormalization": _along_other_axis(-1),
+    "LogSoftmax": _along_other_axis(-1),
     "MatMul": _matmul,
     "Pad": _pad,
     "QuantizeLinear": _quantized,
@@ -259,8 +262,11 @@ _OWN_RULES: dict[str, Callable[[NodeProto, _Batches], bool]] = {
     "ReduceMin": _reduction,
     "ReduceSum": _reduction,
     "Slice": _slice,
-    "Softmax": _along_others(-1),
-    "Split": _along_others(0),
+    "Softmax": _along_other_axis(-1),
+    "Split": _along_other_axis(0),
     "Transpose": _transpose,
 }
-"""Whether operators work on each entry alone, given that the batch is the first axis of input and output."""
+"""Functions that return whether a node computes each entry separately.
+
+The first axis of its input and output has the size of the batch.
+"""

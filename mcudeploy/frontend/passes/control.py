@@ -1,7 +1,7 @@
-"""Static control flow: branches of If are selected, or both computed; loops are unrolled.
+"""Removal of control flow: a branch of If is selected, or both are computed; loops are unrolled.
 
-Nodes are processed in order, and the inputs of conditions are computed on the way: they may follow from
-shapes, and a loop may end by its own counter. Values and nodes inside get unique names.
+Nodes are processed in order, and conditions are folded on the way: they may follow from shapes, and a loop
+may end by its own counter. Values and nodes of inner graphs get unique names.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from mcudeploy.frontend.onnx.tensors import array_of
 from mcudeploy.frontend.passes.folding import Folder
 from mcudeploy.frontend.passes.scopes import Scope, SubgraphCall, renamed
 
-_MOST_NODES = 2**14
-_MOST_BYTES = 2**28
-_AXES_ARE_INPUTS = 13
+_MAX_NODES = 2**14
+_MAX_BYTES = 2**28
+"""Limits of the nodes that replace control flow, and of their serialised size."""
+
+_AXES_AS_INPUT = 13
 """First opset in which Unsqueeze takes its axes as an input."""
 
 _SCAN_WITHOUT_BATCH = 9
 """First opset in which Scan has no batch axis."""
 
-_WHERE = 9
+_WHERE_FROM = 9
 """First opset with Where."""
 
 _FAULTS = (ModelError, ArithmeticError, AttributeError, LookupError, StopIteration, TypeError, ValueError)
@@ -47,8 +49,8 @@ def is_control(node: NodeProto) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Flattened:
-    """A model without control flow. `refusals`: by label of a node, why it remains; `notes`: for the user."""
+class FlatModel:
+    """A model without control flow. `refusals`: by node label, why a node remains; `notes`: for the user."""
 
     proto: ModelProto
     refusals: dict[str, str] = field(default_factory=dict)
@@ -57,39 +59,39 @@ class Flattened:
 
 @dataclass(frozen=True, slots=True)
 class _Stacked:
-    """A result of a loop from the values of its iterations: concatenated along an axis, or backwards."""
+    """A result of a loop that concatenates a value of each iteration, the last first if `backward`."""
 
     pieces: list[str]
     axis: int = 0
     backward: bool = False
 
 
-def flattened(proto: ModelProto, folder: Folder) -> Flattened:
+def flattened(proto: ModelProto, folder: Folder) -> FlatModel:
     """Remove the control flow of a checked model. `folder` belongs to the same model."""
-    flat = _Flat(proto.graph, folder)
+    flat = _FlatBuilder(proto.graph, folder)
     refusals: dict[str, str] = {}
     top = Scope(ChainMap({}), "", "")
     for number, node in enumerate(proto.graph.node):
         if not is_control(node):
-            flat.take(node)
+            flat.keep(node)
             continue
-        node_count, call = len(flat.nodes), SubgraphCall(node, number, top, tuple(node.output))
-        noted = len(flat.notes)
+        call = SubgraphCall(node, number, top, tuple(node.output))
+        node_count, note_count = len(flat.nodes), len(flat.notes)
         try:
             flat.replace(call)
-        except Unsupported as verdict:
-            del flat.nodes[node_count:], flat.notes[noted:]
-            flat.take(node)
-            refusals[node.name] = str(verdict)
+        except Unsupported as reason:
+            del flat.nodes[node_count:], flat.notes[note_count:]
+            flat.keep(node)
+            refusals[node.name] = str(reason)
         except _FAULTS as fault:
             raise ModelError(f"node {call.label} ({node.op_type}) is malformed: {fault}") from fault
     result = copy_of(proto)
     refill(result.graph.node, flat.nodes)
     result.graph.initializer.extend(flat.constants)
-    return Flattened(result, refusals, tuple(flat.notes))
+    return FlatModel(result, refusals, tuple(flat.notes))
 
 
-class _Flat:
+class _FlatBuilder:
     """The flat model under construction."""
 
     def __init__(self, graph: GraphProto, folder: Folder) -> None:
@@ -97,21 +99,19 @@ class _Flat:
         self.constants: list[TensorProto] = []
         self.notes: list[str] = []
         self._folder = folder
-        self._producers: dict[str, NodeProto] = {}  # of what was not computed yet
+        self._producers: dict[str, NodeProto] = {}  # of values that were not learned yet
         self._entered: set[str] = set()
-        self._spent = self._bytes = 0
-        self._kept: dict[tuple[str, str], str] = {}
-        self._taken = {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
-        self._taken |= {name for each in graphs_of(graph) for node in each.node for name in node.output}
+        self._spent_nodes = self._spent_bytes = 0
+        self._shared_constants: dict[tuple[str, str], str] = {}
+        self._used = {tensor.name for tensor in graph.initializer} | {value.name for value in graph.input}
+        self._used |= {name for each in graphs_of(graph) for node in each.node for name in node.output}
         self._read = {name for each in graphs_of(graph) for node in each.node for name in node.input}
         self._read |= {value.name for each in graphs_of(graph) for value in each.output}
 
-    # -- what is known ---------------------------------------------------------------------------
+    # -- known values ----------------------------------------------------------------------------
 
     def _learn(self, name: str) -> None:
-        """Compute a value that follows from constants and shapes, else infer its shape; its inputs come
-        first.
-        """
+        """Fold a value that follows from constants and shapes, else infer its shape, after its inputs."""
         waiting = [name]
         while waiting:
             node = self._producers.get(waiting[-1])
@@ -124,20 +124,20 @@ class _Flat:
             if node is not None:
                 for each in node.output:
                     self._producers.pop(each, None)
-                self._compute(node)
+                self._fold(node)
 
-    def _compute(self, node: NodeProto) -> None:
+    def _fold(self, node: NodeProto) -> None:
         constants = self._folder.constants
         if node.op_type == "Identity" and node.domain in ONNX_DOMAINS and node.input[0] in constants:
             constants[node.output[0]] = constants[node.input[0]]
             return
-        with suppress(Exception):  # lowering refuses it with its reason
+        with suppress(Exception):  # lowering will refuse the node, and state the reason
             item = node_of(node, 0)
             if not self._folder.fold(item):
                 self._folder.complete(item)
 
     def _number_of(self, name: str) -> int | None:
-        """A constant number; None if a run computes it."""
+        """The number of a value of one element; None if the value is computed by a run."""
         self._learn(name)
         constant = self._folder.constants.get(name)
         return (
@@ -145,7 +145,7 @@ class _Flat:
         )
 
     def _known(self, name: str, label: str) -> int:
-        """A constant number. Raises Unsupported."""
+        """The number of a value of one element. Raises Unsupported, naming `label`, if a run computes it."""
         number = self._number_of(name)
         if number is None:
             raise Unsupported(
@@ -154,35 +154,33 @@ class _Flat:
             )
         return number
 
-    # -- what is made ----------------------------------------------------------------------------
+    # -- new nodes and constants -----------------------------------------------------------------
 
     def _spend(self, size: int = 0) -> None:
-        """Count a node, or an iteration. Raises Unsupported if there are more than a microcontroller can
-        run.
-        """
-        self._spent += 1
-        self._bytes += size
-        if self._spent > _MOST_NODES or self._bytes > _MOST_BYTES:
+        """Count a node of `size` bytes, or an iteration. Raises Unsupported beyond the limits."""
+        self._spent_nodes += 1
+        self._spent_bytes += size
+        if self._spent_nodes > _MAX_NODES or self._spent_bytes > _MAX_BYTES:
             raise Unsupported(
-                f"unrolled, it has more than {_MOST_NODES:,} nodes, or {_MOST_BYTES // 2**20} MiB of them: "
+                f"unrolled, it has more than {_MAX_NODES:,} nodes, or {_MAX_BYTES // 2**20} MiB of them: "
                 "export the model with fewer iterations, or with RNN, GRU or LSTM instead of a loop"
             )
 
     def _new(self, wish: str) -> str:
         """An unused name."""
         name, number = wish, 0
-        while name in self._taken:
+        while name in self._used:
             number += 1
             name = f"{wish}'{number}"
-        self._taken.add(name)
+        self._used.add(name)
         return name
 
     def _add(self, node: NodeProto) -> None:
         self._spend(node.ByteSize())
-        self.take(node)
+        self.keep(node)
 
-    def take(self, node: NodeProto) -> None:
-        """Add a node unchanged."""
+    def keep(self, node: NodeProto) -> None:
+        """Add a node as it is, without counting it."""
         self.nodes.append(node)
         self._producers.update((name, node) for name in node.output if name)
 
@@ -195,15 +193,15 @@ class _Flat:
         return output
 
     def _constant(self, value: NDArray[np.generic] | TensorProto, place: str, name: str) -> str:
-        """Add a constant shared by all iterations; return its name."""
+        """Add a constant that all iterations share; return its name."""
         key = place, name
-        if key not in self._kept:
+        if key not in self._shared_constants:
             tensor = TensorProto()
             tensor.CopyFrom(value if isinstance(value, TensorProto) else numpy_helper.from_array(value))
-            tensor.name = self._kept[key] = self._new(f"{place}{printable(name)}")
+            tensor.name = self._shared_constants[key] = self._new(f"{place}{printable(name)}")
             self._folder.constants[tensor.name] = Constant(array_of(tensor))
             self.constants.append(tensor)
-        return self._kept[key]
+        return self._shared_constants[key]
 
     def _number(self, value: int) -> str:
         return self._constant(np.array(value, np.int64), "", f"number {value}")
@@ -211,7 +209,7 @@ class _Flat:
     # -- graphs ----------------------------------------------------------------------------------
 
     def replace(self, call: SubgraphCall) -> None:
-        """Add the nodes that replace a node with graphs. Raises Unsupported, and _FAULTS."""
+        """Add the nodes that replace a node with graphs. Raises Unsupported; _FAULTS for malformed nodes."""
         _HANDLERS[call.node.op_type](self, call)
 
     def _graph(self, graph: GraphProto, scope: Scope, arguments: Sequence[str]) -> list[str]:
@@ -235,7 +233,7 @@ class _Flat:
         return [scope.of(value.name) for value in graph.output]
 
     def branch(self, call: SubgraphCall) -> None:
-        """Replace an If by the branch that is known to run, else by both and a choice of their results."""
+        """Replace an If by the branch that will run if it is known, else by both and a choice of results."""
 
         def branch(name: str) -> list[str]:
             return self._graph(call.graph(name), call.inside(name), ())
@@ -250,15 +248,15 @@ class _Flat:
                 self._make(call, "Identity", [source], output)
 
     def _choose(self, call: SubgraphCall, ones: Sequence[str], others: Sequence[str]) -> None:
-        """Choose between the results of two branches. Raises Unsupported if their types or shapes differ."""
+        """Add a choice between the results of two branches. Raises Unsupported if types or shapes differ."""
         no_axes = self._constant(np.zeros(0, np.int64), "", "no axes")
         condition = self._make(call, "Reshape", [call.inputs[0], no_axes])
         for output, one, other in zip(call.outputs, ones, others, strict=True):
             types = [self._type(name) for name in (one, other)]
-            if types[0] != types[1] or self._folder.model.opset < _WHERE:
+            if types[0] != types[1] or self._folder.model.opset < _WHERE_FROM:
                 raise Unsupported(
                     "its condition is computed while the model runs, which needs results of one type and "
-                    f"shape and opset {_WHERE}; they are {' and '.join(types)} in opset "
+                    f"shape and opset {_WHERE_FROM}; they are {' and '.join(types)} in opset "
                     f"{self._folder.model.opset}: export the model with the branch that is meant"
                 )
             if output:
@@ -274,24 +272,24 @@ class _Flat:
         return f"{info.dtype} {list(info.shape)}" if info and info.shape is not None else f"{name!r}, unknown"
 
     def loop(self, call: SubgraphCall) -> None:
-        """Replace a Loop."""
-        most, start, *carried = [*call.inputs, ""][: max(2, len(call.inputs))]
+        """Replace a Loop by its iterations."""
+        count, condition, *carried = [*call.inputs, ""][: max(2, len(call.inputs))]
         body = call.graph("body")
-        limit = self._known(most, "the number of its iterations") if most else None
-        going = not start or bool(self._known(start, "its condition"))
+        limit = self._known(count, "the number of its iterations") if count else None
+        continues = not condition or bool(self._known(condition, "its condition"))
         stacked: list[list[str]] = [[] for _ in body.output[1 + len(carried) :]]
-        done = 0
-        while going and (limit is None or done < limit):
-            inputs = [self._number(done), self._constant(np.array(True), "", "true"), *carried]
-            outputs = self._graph(body, call.inside("body", f"{done}/"), inputs)
-            going = bool(self._known(outputs[0], "whether it goes on"))
+        iteration = 0
+        while continues and (limit is None or iteration < limit):
+            inputs = [self._number(iteration), self._constant(np.array(True), "", "true"), *carried]
+            outputs = self._graph(body, call.inside("body", f"{iteration}/"), inputs)
+            continues = bool(self._known(outputs[0], "whether it goes on"))
             self._collect(stacked, outputs[1 + len(carried) :])
             carried = outputs[1 : 1 + len(carried)]
-            done += 1
+            iteration += 1
         self._finish(call, carried, list(map(_Stacked, stacked)))
 
     def scan(self, call: SubgraphCall) -> None:
-        """Replace a Scan."""
+        """Replace a Scan by its iterations."""
         if self._folder.model.opset < _SCAN_WITHOUT_BATCH:
             raise Unsupported(f"Scan is read from opset {_SCAN_WITHOUT_BATCH}: export it with a newer one")
         body = call.graph("body")
@@ -306,24 +304,23 @@ class _Flat:
         out_backward = call.integers("scan_output_directions", results)
         length = self._length(sources[0], axes[0])
         stacked: list[list[str]] = [[] for _ in range(results)]
-        for done in range(length):
-            places = [self._number(length - 1 - done if turned else done) for turned in backward]
+        for iteration in range(length):
+            places = [self._number(length - 1 - iteration if it else iteration) for it in backward]
             slices = [
                 self._make(call, "Gather", [source, place], axis=axis)
                 for source, place, axis in zip(sources, places, axes, strict=True)
             ]
-            outputs = self._graph(body, call.inside("body", f"{done}/"), [*carried, *slices])
+            outputs = self._graph(body, call.inside("body", f"{iteration}/"), [*carried, *slices])
             self._collect(stacked, outputs[len(carried) :])
             carried = outputs[: len(carried)]
-        ends = map(_Stacked, stacked, out_axes, map(bool, out_backward))
-        self._finish(call, carried, list(ends))
+        self._finish(call, carried, list(map(_Stacked, stacked, out_axes, map(bool, out_backward))))
 
     def _length(self, name: str, axis: int) -> int:
         self._learn(name)
         constant, info = self._folder.constants.get(name), self._folder.infos.get(name)
         shape = constant.shape if constant is not None else None if info is None else info.shape
         if shape is None:
-            raise Unsupported("the length of what it goes over is not known: export it with its shapes")
+            raise Unsupported("the length of the sequence that it reads is not known: export its shape")
         return shape[axis]
 
     @staticmethod
@@ -332,7 +329,7 @@ class _Flat:
             pieces.append(name)
 
     def _finish(self, call: SubgraphCall, carried: Sequence[str], stacked: Sequence[_Stacked]) -> None:
-        """Name the results of a loop: its last values, and the values of all iterations along an axis."""
+        """Add the nodes that write the results of a loop: last values, and those of all iterations joined."""
         for output, source in zip(call.outputs, carried, strict=False):
             if output:
                 self._make(call, "Identity", [source], output)
@@ -343,24 +340,24 @@ class _Flat:
                 continue
             if not result.pieces:
                 raise Unsupported(
-                    f"it has no iterations, and {printable(name)!r}, which is made of them, is read: it has "
-                    "no elements. Export the model without what reads it"
+                    f"it has no iterations, so that its result {printable(name)!r} has no elements. Export "
+                    "the model without the nodes that read this result"
                 )
-            whole = [self._lifted(call, piece, result.axis) for piece in result.pieces]
-            self._make(call, "Concat", whole[::-1] if result.backward else whole, output, axis=result.axis)
+            pieces = [self._unsqueezed(call, piece, result.axis) for piece in result.pieces]
+            self._make(call, "Concat", pieces[::-1] if result.backward else pieces, output, axis=result.axis)
 
-    def _lifted(self, call: SubgraphCall, name: str, axis: int) -> str:
+    def _unsqueezed(self, call: SubgraphCall, name: str, axis: int) -> str:
         """Add an axis of size 1 to a value."""
-        if self._folder.model.opset < _AXES_ARE_INPUTS:
+        if self._folder.model.opset < _AXES_AS_INPUT:
             return self._make(call, "Unsqueeze", [name], axes=[axis])
         axes = self._constant(np.array([axis], np.int64), "", f"axis {axis}")
         return self._make(call, "Unsqueeze", [name, axes])
 
 
-_HANDLERS: dict[str, Callable[[_Flat, SubgraphCall], None]] = {
-    "If": _Flat.branch,
-    "Loop": _Flat.loop,
-    "Scan": _Flat.scan,
+_HANDLERS: dict[str, Callable[[_FlatBuilder, SubgraphCall], None]] = {
+    "If": _FlatBuilder.branch,
+    "Loop": _FlatBuilder.loop,
+    "Scan": _FlatBuilder.scan,
 }
 CONTROL = frozenset(_HANDLERS)
 """The operators with graphs inside."""

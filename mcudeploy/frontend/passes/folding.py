@@ -1,4 +1,4 @@
-"""Constant folding: nodes with constant inputs are computed here, with bounded sizes."""
+"""Constant folding: computes the nodes whose inputs are constant, within limits of work and memory."""
 
 from __future__ import annotations
 
@@ -31,31 +31,36 @@ _FOLDED = MOVEMENTS | FUNCTIONS.keys() | frozenset((
     "ScatterElements", "ScatterND", "Sigmoid", "Sign", "Sin", "Softmax", "Split", "Sqrt", "Sub", "Tanh",
     "Tile", "Trilu", "Where", "Xor",
 ))  # fmt: skip
-"""Operators whose cost is about the size of their output."""
+"""Operators whose work is in proportion to the size of their output."""
 
 _PRODUCTS = frozenset(("Conv", "Gemm", "MatMul"))
 _WINDOWS = frozenset(("AveragePool", "MaxPool", "Resize"))
-"""Operators that are folded only if all of them need little work, such as a loop's first step from zeros."""
+"""Operators that are folded while the work of all of them is small, as in a loop's first step from zeros."""
 
-_MOST_PRODUCTS = 1 << 28
+_MAX_WORK = 1 << 28
+"""Limit of the work, in products, of all folded _PRODUCTS and _WINDOWS of a model."""
 _WINDOW_WORK = 1 << 14
-"""Products that take as long as one element of a result of _WINDOWS."""
+"""The work for one element of a result of _WINDOWS, in products that take as long."""
 
 _MAX_FOLDED_ELEMENTS = 1 << 26
-_SHAPE_LIKE_ELEMENTS = 1024
+_MAX_SMALL_ELEMENTS = 1024
+"""Limit of the elements of constants that may determine shapes."""
 
 
 class Folder:
-    """The constants of a model while its nodes are computed, and the work that this took."""
+    """The constants and shapes of a model while its nodes are folded, and the work that this took."""
 
     def __init__(self, model: OnnxModel) -> None:
         self.model = model
         self.constants = dict(model.constants)
         self.infos = dict(model.infos)
-        self.elements = self.products = 0
+        self.elements = self.work = 0
 
     def fold(self, node: Node) -> bool:
-        """Make the node's outputs constants if possible."""
+        """Make the node's outputs constants; return False if they are not constant.
+
+        Raises Unsupported, and any error of the evaluator, for nodes that cannot be computed.
+        """
         if node.domain:
             return False
         if node.op == "Constant":
@@ -71,7 +76,7 @@ class Folder:
         return node.op in _FOLDED | _PRODUCTS | _WINDOWS and self._evaluate(node)
 
     def complete(self, node: Node) -> None:
-        """Infer the unknown shapes of a node's outputs, which may follow from constants by now."""
+        """Infer the unknown shapes of a node's outputs, which may follow from folded constants."""
         if all(self._known(name) for name in node.outputs if name):
             return
         if not all(self._known(name) for name in node.inputs if name):
@@ -79,11 +84,11 @@ class Folder:
         if node.domain:
             self._complete_quantisation(node)
             return
-        with suppress(Exception):  # inference refuses what lowering will refuse with a better reason
+        with suppress(Exception):  # lowering will refuse the node, and state a better reason
             self.infos.update((info.name, info) for info in self._infer(node))
 
     def _complete_quantisation(self, node: Node) -> None:
-        """Evaluate ONNX Runtime's own QuantizeLinear and DequantizeLinear, which onnx does not know."""
+        """State shape and type of ONNX Runtime's own QuantizeLinear and DequantizeLinear, unknown to onnx."""
         if node.domain != "com.microsoft" or node.inputs[0] not in self.infos:
             return
         zero = self.constants.get(node.input(2))
@@ -105,7 +110,7 @@ class Folder:
         operands = {name: self.infos[name] for name in names if name not in constants}
         for name, constant in constants.items():
             operands[name] = Info(name, constant.shape, str(constant.value.dtype))
-        small = {name: c for name, c in constants.items() if c.value.size <= _SHAPE_LIKE_ELEMENTS}
+        small = {name: it for name, it in constants.items() if it.value.size <= _MAX_SMALL_ELEMENTS}
         return _inferred(node, operands, small, self.model.opset)
 
     def _fold_shape(self, node: Node) -> bool:
@@ -145,9 +150,9 @@ class Folder:
             elements += prod(info.shape)
         self.elements += elements
         work = elements * _work(node.op, [arrays[name].shape for name in names])
-        if work and self.products + work > _MOST_PRODUCTS:
+        if work and self.work + work > _MAX_WORK:
             return False
-        self.products += work
+        self.work += work
         if elements > MAX_TENSOR_ELEMENTS or self.elements > _MAX_FOLDED_ELEMENTS:
             limit = f"the limit is {MAX_TENSOR_ELEMENTS}"
             raise Unsupported(f"its constant result has {elements} elements; {limit}")
@@ -167,7 +172,7 @@ class Folder:
 
 
 def _work(op: str, shapes: Sequence[tuple[int, ...]]) -> int:
-    """Products for each element of a result; 0 for operators whose cost is about the size of their output."""
+    """Work for each element of a result, in products; 0 for operators outside _PRODUCTS and _WINDOWS."""
     if op in _WINDOWS:
         return _WINDOW_WORK
     if op == "Conv":
@@ -176,9 +181,9 @@ def _work(op: str, shapes: Sequence[tuple[int, ...]]) -> int:
 
 
 def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
-    """Remove constant nodes; return the model and, by node label, the reasons why nodes could not be folded.
+    """Fold all nodes with constant results; return the model, and by node label why a node was not folded.
 
-    DequantizeLinear of constants keeps the integers (see Constant).
+    Constants that DequantizeLinear computes keep their integers (see Constant).
     """
     folder = Folder(model)
     nodes: list[Node] = []
@@ -187,9 +192,9 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
         try:
             if folder.fold(node):
                 continue
-        except Unsupported as verdict:
-            reasons[node.label] = str(verdict)
-        except Exception as fault:  # the reference evaluator raises anything on malformed attributes
+        except Unsupported as reason:
+            reasons[node.label] = str(reason)
+        except Exception as fault:  # the evaluator of onnx raises anything for malformed attributes
             reasons[node.label] = f"its constant result cannot be computed: {fault}"
         folder.complete(node)
         nodes.append(_without_zeros(node, folder))
@@ -200,7 +205,7 @@ def fold(model: OnnxModel) -> tuple[OnnxModel, dict[str, str]]:
 
 
 def _without_zeros(node: Node, folder: Folder) -> Node:
-    """The node; an Identity if it adds zeros that folding computed, as from an initial state."""
+    """The node, or an Identity if it adds zeros that folding computed, such as from an initial state."""
     for zeros, other in (node.inputs, node.inputs[::-1]) if node.op == "Add" and not node.domain else ():
         constant = folder.constants.get(zeros)
         if constant is None or zeros in folder.model.constants or np.any(constant.value):
@@ -214,9 +219,9 @@ def _without_zeros(node: Node, folder: Folder) -> Node:
 
 
 def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
-    """Replace nodes of constant results by these, and state the shapes that follow: rules read both.
+    """Replace nodes with small constant results by these, and state the shapes that follow, for rules.
 
-    `model` is the same model. Constants of many elements stay as they are, to be folded later.
+    `model` is the same model as `proto`. Nodes with large constant results stay, to be folded later.
     """
     folded, _ = fold(model)
     result = copy_of(proto)
@@ -226,7 +231,7 @@ def with_small_constants(proto: ModelProto, model: OnnxModel) -> ModelProto:
     for node in proto.graph.node:
         names = [name for name in node.output if name]
         constants = [folded.constants.get(name) for name in names]
-        small = [it for it in constants if it is not None and it.value.size <= _SHAPE_LIKE_ELEMENTS]
+        small = [it for it in constants if it is not None and it.value.size <= _MAX_SMALL_ELEMENTS]
         if node.op_type != "Constant" and len(small) == len(names) and io_names.isdisjoint(names):
             result.graph.initializer.extend(
                 numpy_helper.from_array(np.asarray(it.value), name)
@@ -273,7 +278,7 @@ def _inferred(
 
 
 def _run(node: Node, arrays: Mapping[str, NDArray[np.generic]], opset: int) -> Sequence[NDArray[np.generic]]:
-    if node.op == "Transpose":  # of all weights of a .tflite file, which start without the evaluator
+    if node.op == "Transpose":  # all weights of a .tflite file have one: without it the evaluator loads late
         perm: Any = node.attributes.get("perm")
         return [np.transpose(arrays[node.inputs[0]], perm)]
     names = [name for name in node.outputs if name]

@@ -1,7 +1,7 @@
-"""Activations quantised to integers without kernels: int16, uint16, and integers of 4 and 2 bits.
+"""Activations quantised to types without kernels: int16, uint16, and integers of 4 and 2 bits.
 
-They become float32 numbers on the integers' grid: rounded and clipped as the file states, and computed in
-float32. Constants of 4 and 2 bits become int8 and uint8.
+They become float32 activations that are rounded and clipped as the integers of the file, and so have values
+on the same grid. Constants of 4 and 2 bits become int8 and uint8.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ RANGES: dict[int, tuple[str, int, int]] = {
     TensorProto.INT2: ("int2", -2, 1),
     TensorProto.UINT2: ("uint2", 0, 3),
 }
-"""The name, the least and the largest number of each type of such activations."""
+"""The name, the smallest and the largest number of each of these types."""
 
 _BYTES: dict[int, int] = {
     TensorProto.INT4: TensorProto.INT8,
@@ -41,8 +41,8 @@ _MOVES = frozenset((
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Gridded:
-    """A model in which such activations are float32. `types`: by name, their types in the file."""
+class GridModel:
+    """A model with float32 activations on grids. `types`: by name, their types in the file."""
 
     proto: ModelProto
     types: Mapping[str, str]
@@ -50,38 +50,38 @@ class Gridded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IntegerModel:
-    """A model with operators on stored integers, and notes to the user on it."""
+    """A model with integer operators in place of activations on grids, and notes to the user."""
 
     proto: ModelProto
     notes: tuple[str, ...]
 
 
-def on_grids(proto: ModelProto) -> Gridded:
-    """Replace such activations; return the model itself if it has none.
+def on_grids(proto: ModelProto) -> GridModel:
+    """Put activations of the types RANGES on grids; return the model itself if it has none.
 
-    If an operator computes with the integers themselves they stay, for lowering to refuse.
+    If an operator computes with the integers themselves, all stay, and lowering will refuse them.
     """
     known = _types(proto)
     constants = constants_of(proto.graph)
     kinds = _activations(proto, known, constants)
     if not kinds:
-        return Gridded(proto, {})
+        return GridModel(proto, {})
     result = copy_of(proto)
     graph = result.graph
-    steps = [item for node in graph.node for item in _in_float(node, kinds, constants)]
-    refill(graph.node, (node for node, _ in steps))
+    replaced = [item for node in graph.node for item in _in_float(node, kinds, constants)]
+    refill(graph.node, (node for node, _ in replaced))
+    numbers = {name: number for _, needs in replaced for name, number in needs.items()}
     graph.initializer.extend(
-        numpy_helper.from_array(np.array(value, np.float32), name)
-        for name, value in {name: value for _, needs in steps for name, value in needs.items()}.items()
+        numpy_helper.from_array(np.array(number, np.float32), name) for name, number in numbers.items()
     )
     for value in (*graph.input, *graph.output, *graph.value_info):
         if value.name in kinds:
             value.type.tensor_type.elem_type = TensorProto.FLOAT
-    return Gridded(result, {name: RANGES[kind][0] for name, kind in kinds.items()})
+    return GridModel(result, {name: RANGES[kind][0] for name, kind in kinds.items()})
 
 
 def grids_note(kinds: Iterable[str]) -> str:
-    """The note to the user about them."""
+    """The note to the user about activations of these types."""
     names = " and ".join(dict.fromkeys(kinds))
     return (
         f"{names} activations are computed in float32 and rounded to the integers of the file: 4 bytes of "
@@ -98,7 +98,7 @@ def in_bytes(proto: ModelProto) -> ModelProto:
     graph = result.graph
     few = {tensor.name for tensor in graph.initializer if tensor.data_type in _BYTES}
     for node in graph.node:
-        if node.op_type == "GatherBlockQuantized" and node.input[0] in few:  # its bytes hold two otherwise
+        if node.op_type == "GatherBlockQuantized" and node.input[0] in few:  # uint8 means two integers a byte
             kept = [item for item in node.attribute if item.name != "bits"]
             refill(node.attribute, (*kept, helper.make_attribute("bits", IN_BYTES)))
     for tensor in tensors_of(graph):
@@ -121,32 +121,32 @@ def _types(proto: ModelProto) -> dict[str, int]:
 def _activations(
     proto: ModelProto, known: Mapping[str, int], constants: Mapping[str, TensorProto]
 ) -> dict[str, int]:
-    """The types of such activations by name; none if an operator other than DequantizeLinear reads one."""
+    """The types of the activations to put on grids, by name; empty if an operator computes with integers."""
     kinds = {
         value.name: value.type.tensor_type.elem_type
         for value in proto.graph.input
         if value.type.tensor_type.elem_type in RANGES and value.name not in constants
     }
     for node in proto.graph.node:
-        ours = node.domain in _DOMAINS and len(node.output) > 0 and all(node.output)
+        is_onnx = node.domain in _DOMAINS and len(node.output) > 0 and all(node.output)
         read = {name for name in node.input if name in kinds}
-        if ours and node.op_type == "QuantizeLinear":
+        if is_onnx and node.op_type == "QuantizeLinear":
             zero = constants.get(node.input[2]) if len(node.input) > 2 else None
             kind = known.get(node.output[0], 0) if zero is None else zero.data_type
-            if kind in RANGES and not _plain(node, constants):
+            if kind in RANGES and not _is_simple(node, constants):
                 return {}
             if kind in RANGES:
                 kinds[node.output[0]] = kind
-        elif read and ours and node.op_type in _MOVES:
+        elif read and is_onnx and node.op_type in _MOVES:
             if any(known.get(name) in RANGES and name not in kinds for name in node.input):
                 return {}
             kinds |= dict.fromkeys(node.output, kinds[next(iter(read))])
-        elif read and not (ours and node.op_type == "DequantizeLinear" and _plain(node, constants)):
+        elif read and not (is_onnx and node.op_type == "DequantizeLinear" and _is_simple(node, constants)):
             return {}
     return kinds
 
 
-def _plain(node: NodeProto, constants: Mapping[str, TensorProto]) -> bool:
+def _is_simple(node: NodeProto, constants: Mapping[str, TensorProto]) -> bool:
     """Whether a QuantizeLinear or DequantizeLinear has one scale and a constant zero point."""
     if any(item.name == "block_size" and item.i for item in node.attribute):
         return False
@@ -159,7 +159,7 @@ def _plain(node: NodeProto, constants: Mapping[str, TensorProto]) -> bool:
 def _in_float(
     node: NodeProto, kinds: Mapping[str, int], constants: Mapping[str, TensorProto]
 ) -> list[tuple[NodeProto, dict[str, float]]]:
-    """Return the nodes that replace a node, and their constants."""
+    """Return the nodes that replace a node, each with its constants by name."""
     if node.domain not in _DOMAINS or node.op_type not in ("QuantizeLinear", "DequantizeLinear"):
         return [(node, {})]
     quantizes = node.op_type == "QuantizeLinear"

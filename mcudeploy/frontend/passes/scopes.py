@@ -1,4 +1,4 @@
-"""Graphs inside nodes: the names of their values in the flat model, and the nodes that contain them."""
+"""Graphs inside nodes, and the names that their values have in the flat model."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mcudeploy.frontend.onnx.protos import attribute_of, copy_of
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scope:
-    """A graph that is being processed.
+    """The names in a graph that is being processed.
 
-    `names`: names in the flat model of its values and of outer values, if they differ from the file; `prefix`
-    starts the names of new values, `place` is the same in every iteration.
+    `names`: by name in the file, the names in the flat model of inner and outer values, where they differ.
+    `prefix` starts the names of new values; `place` is a prefix that is the same in every iteration.
     """
 
     names: ChainMap[str, str]
@@ -52,20 +52,20 @@ class SubgraphCall:
         return graph
 
     def integers(self, name: str, count: int) -> Sequence[int]:
-        """A list of `count` integers, zeros if omitted. Raises ValueError."""
+        """An attribute of `count` integers, zeros if omitted. Raises ValueError for another count."""
         numbers: list[int] = attribute_of(self.node, name, [0] * count)
         if len(numbers) != count:
             raise ValueError(f"{name} has {len(numbers)} elements, not {count}")
         return numbers
 
     def inside(self, name: str, iteration: str = "") -> Scope:
-        """The scope of a graph inside."""
+        """The scope of the graph attribute `name`, for an iteration."""
         prefix = f"{self.label}/{iteration}"
         return Scope(self.scope.names.new_child(), prefix, f"{self.scope.place}{self.number}.{name}/")
 
 
 def renamed(call: SubgraphCall) -> NodeProto:
-    """A node without graphs, with its names in the flat model."""
+    """A node without inner graphs, with its names in the flat model."""
     node = copy_of(call.node)
     node.ClearField("doc_string")
     node.input[:], node.output[:] = call.inputs, call.outputs

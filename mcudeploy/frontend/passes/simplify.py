@@ -1,4 +1,4 @@
-"""Rewriting before lowering: removal of identities and unread nodes, and padding merged into windows."""
+"""Passes before lowering: they remove identities and unread nodes, and merge padding into windows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ _PADDED_WINDOWS = frozenset({"Conv", "AveragePool"})
 
 
 def drop_identities(model: OnnxModel) -> OnnxModel:
-    """Remove Identity and Dropout (inference) nodes, and Casts that change no type.
+    """Remove Identity nodes, Dropout in inference, and Casts that change no type.
 
-    A node that writes a graph output becomes an Identity.
+    Such a node that writes a graph output becomes an Identity.
     """
     renamed: dict[str, str] = {}
     nodes: list[Node] = []
@@ -62,21 +62,21 @@ def drop_dead(model: OnnxModel) -> OnnxModel:
 def fold_pads(model: OnnxModel) -> OnnxModel:
     """Merge zero padding into the convolutions and average pools after it.
 
-    In a quantised file the padding stands in a separate pair (DQ, Pad, Q, DQ, Conv): as zero is exactly the
-    zero point, it commutes with the pair. Every reader of the padded value must accept it. Values between the
-    Pad and the windows lose their padding, so their shapes in the file become invalid.
+    In a quantised file, QuantizeLinear and DequantizeLinear lie between the Pad and the convolution. The
+    padding commutes with them, because 0 is exactly the zero point. Every reader of the padded value must
+    take the padding. Values in between lose it, so their shapes in the file become invalid.
     """
     consumers = model.consumers()
     outputs = {info.name for info in model.outputs}
     replaced: dict[str, Node] = {}
     renamed: dict[str, str] = {}
-    stale: set[str] = set()
+    changed_shapes: set[str] = set()
     for node in model.nodes:
         padded_value = _padded(model, node)
         if padded_value is None or node.output in outputs:
             continue
-        path: set[str] = {node.output}
-        windows = _windows_after(model, padded_value, consumers, path)
+        between: set[str] = {node.output}
+        windows = _windows_after(model, padded_value, consumers, between)
         if windows is None:
             continue
         padded = [_with_pads(replaced.get(window.output, window), pads) for window, pads in windows]
@@ -84,7 +84,7 @@ def fold_pads(model: OnnxModel) -> OnnxModel:
             continue
         replaced.update({item.output: item for item in padded if item is not None})
         renamed[node.output] = node.inputs[0]
-        stale |= path
+        changed_shapes |= between
     if not renamed:
         return model
     nodes = []
@@ -93,7 +93,8 @@ def fold_pads(model: OnnxModel) -> OnnxModel:
             continue
         current = replaced.get(node.output, node)
         nodes.append(replace(current, inputs=tuple(_resolve(renamed, name) for name in current.inputs)))
-    infos = {name: replace(info, shape=None) if name in stale else info for name, info in model.infos.items()}
+    infos = dict(model.infos)
+    infos |= {name: replace(infos[name], shape=None) for name in changed_shapes if name in infos}
     return replace(model, nodes=tuple(nodes), infos=infos)
 
 
@@ -145,11 +146,12 @@ def _scalar(model: OnnxModel, name: str) -> float | None:
 
 
 def _windows_after(
-    model: OnnxModel, padded: _Padded, consumers: Mapping[str, list[Node]], path: set[str]
+    model: OnnxModel, padded: _Padded, consumers: Mapping[str, list[Node]], between: set[str]
 ) -> list[tuple[Node, tuple[int, ...]]] | None:
-    """The convolutions and pools that read a padded value, after Q, DQ and transposes, and their padding.
+    """The convolutions and pools that read a padded value, each with the padding that it has to add.
 
-    None if others read it too. The names in between are added to `path`.
+    Quantisers and transposes may lie in between; their results are added to `between`. None if other nodes
+    read one of these values.
     """
     outputs = {info.name for info in model.outputs}
     windows: list[tuple[Node, tuple[int, ...]]] = []
@@ -167,13 +169,13 @@ def _windows_after(
             after = _after(model, node, current)
             if after is None or node.output in outputs:
                 return None
-            path.add(node.output)
+            between.add(node.output)
             waiting.append(after)
     return windows
 
 
 def _after(model: OnnxModel, node: Node, padded: _Padded) -> _Padded | None:
-    """The value after a node that padding commutes with; None after other nodes."""
+    """The padded value after a node with which padding commutes; None after other nodes."""
     if node.op in ("QuantizeLinear", "DequantizeLinear"):
         zero_point = _scalar(model, node.input(2))
         if zero_point is None:
@@ -191,7 +193,7 @@ def _after(model: OnnxModel, node: Node, padded: _Padded) -> _Padded | None:
 
 
 def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:
-    """The convolution or pool with more padding, or None if that would change its result."""
+    """The convolution or pool with more padding; None if it cannot take the padding."""
     rank = len(amounts) // 2
     if any(amounts[axis] or amounts[axis + rank] for axis in (0, 1)):
         return None

@@ -1,4 +1,4 @@
-"""Supported versions of ONNX."""
+"""Checks of the versions of ONNX that a file states."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _NEWEST_TESTED = 28
 
 
 def version_notes(proto: ModelProto) -> tuple[str, ...]:
-    """The note to the user about an operator set newer than any tested one."""
+    """The note to the user about an opset that is newer than all tested ones."""
     opset = opset_of(proto)
     if opset <= _NEWEST_TESTED:
         return ()
@@ -32,7 +32,7 @@ def drop_equal_versions(proto: ModelProto) -> None:
 
 
 def require_versions(proto: ModelProto) -> None:
-    """Raise ModelError, with the way out, for an unsupported operator set or file format."""
+    """Raise ModelError, with the way out, for an unsupported opset or version of the file format."""
     versions = sorted({entry.version for entry in proto.opset_import if entry.domain in ONNX_DOMAINS})
     domains = sorted({entry.domain for entry in proto.opset_import})
     if not versions:
