@@ -40,7 +40,7 @@ class Dataset:
     """`count` samples with their labels, which are read one by one."""
 
     count: int
-    value: Callable[[int, Sequence[Wanted]], Sequence[Array]]
+    values_of: Callable[[int, Sequence[Wanted]], Sequence[Array]]
     """Returns the values of a sample, by its number, for inputs in the model's order; types may differ."""
     labels: Array | None = None
     """Class numbers, or the values that an output should have; the first axis counts samples."""
@@ -65,7 +65,7 @@ class Dataset:
         wanted = [wanted_of(graph, io, self.on_real) for io in ios]
         values = {
             it.io.name: _converted(value, it, self.name(number))
-            for it, value in zip(wanted, self.value(number, wanted), strict=True)
+            for it, value in zip(wanted, self.values_of(number, wanted), strict=True)
         }
         require_indices(graph, values)
         for io in ios:
@@ -145,7 +145,7 @@ def open_dataset(request: DataRequest, graph: Graph) -> Dataset:
         labels, where = read_labels_file(request.labels, request.classes), str(request.labels)
     if labels is not None:
         require_labels(labels, data.count, where)
-    whole = Dataset(data.count, data.value, labels, request.classes or data.classes, data.files)
+    whole = Dataset(data.count, data.values_of, labels, request.classes or data.classes, data.files)
     return whole if request.most is None else _drawn(whole, request.most, request.seed)
 
 
@@ -154,7 +154,7 @@ def _drawn(data: Dataset, most: int, seed: int) -> Dataset:
     chosen = np.sort(np.random.default_rng(seed).permutation(data.count)[:most])
     return Dataset(
         len(chosen),
-        lambda number, wanted: data.value(int(chosen[number]), wanted),
+        lambda number, wanted: data.values_of(int(chosen[number]), wanted),
         None if data.labels is None else data.labels[chosen],
         data.classes,
         [data.files[at] for at in chosen] if data.files else (),
@@ -176,11 +176,11 @@ def _open(request: DataRequest, graph: Graph) -> Dataset:
     infos = [Info(io.name, io.shape, io.dtype) for io in inputs]
     samples = open_samples(path, infos, lambda value, _, __: value)
 
-    def value(number: int, _: Sequence[Wanted]) -> list[Array]:
+    def values_of(number: int, _: Sequence[Wanted]) -> list[Array]:
         loaded = samples.load(number)
         return [loaded[info.name] for info in infos]
 
-    return Dataset(samples.count, value, samples.labels, files=samples.files)
+    return Dataset(samples.count, values_of, samples.labels, files=samples.files)
 
 
 def _class_folders(path: Path) -> list[Path]:
@@ -210,11 +210,11 @@ def _by_class(path: Path, folders: Sequence[Path], request: DataRequest) -> Data
         raise UsageError(f"{path} has the folder {printable(unknown[0])!r}, which --classes does not name")
     files = [(file, names.index(folder.name)) for folder in folders for file in _files(folder)]
 
-    def value(number: int, wanted: Sequence[Wanted]) -> list[Array]:
+    def values_of(number: int, wanted: Sequence[Wanted]) -> list[Array]:
         return [read_values(files[number][0], wanted[0], request.reading)]
 
     labels = np.array([label for _, label in files], np.int64)
-    return Dataset(len(files), value, labels, names, [file for file, _ in files])
+    return Dataset(len(files), values_of, labels, names, [file for file, _ in files])
 
 
 def _table(path: Path, request: DataRequest, graph: Graph) -> Dataset:
@@ -236,13 +236,13 @@ def _table(path: Path, request: DataRequest, graph: Graph) -> Dataset:
         except ValueError as error:
             raise UsageError(f"{path}, row {number + 1}: {error}") from error
 
-    def value(number: int, wanted: Sequence[Wanted]) -> list[Array]:
+    def values_of(number: int, wanted: Sequence[Wanted]) -> list[Array]:
         real = values[number].reshape(wanted[0].io.shape)
         if wanted[0].counts:
             return [real.astype(wanted[0].io.dtype) if np.array_equal(real, np.round(real)) else real]
         return [real.astype(np.float32)]
 
-    return Dataset(len(rows), value, None if label is None else np.array(labels, np.int64))
+    return Dataset(len(rows), values_of, None if label is None else np.array(labels, np.int64))
 
 
 def _rows(path: Path) -> tuple[list[list[str]], list[str]]:

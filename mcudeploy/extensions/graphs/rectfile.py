@@ -37,10 +37,10 @@ class NamedRectangle:
 def problem_of(named: Sequence[NamedRectangle]) -> PlacementProblem:
     """Return the placement problem of rectangles. Raises ValueError for a stack with an empty live range."""
     stacks: dict[str, list[int]] = {}
-    for at, one in enumerate(named):
-        if one.stack:
-            stacks.setdefault(one.stack, []).append(at)
-    return PlacementProblem(tuple(one.rectangle for one in named), tuple(map(tuple, stacks.values())))
+    for at, it in enumerate(named):
+        if it.stack:
+            stacks.setdefault(it.stack, []).append(at)
+    return PlacementProblem(tuple(it.rectangle for it in named), tuple(map(tuple, stacks.values())))
 
 
 def read_rectangles(path: Path) -> tuple[NamedRectangle, ...]:
@@ -110,7 +110,7 @@ def write_rectangles(path: Path, rectangles: Sequence[NamedRectangle]) -> None:
         for named in rectangles
     ]
     stated = [
-        name for name, none in (("alignment", 1), ("stack", "")) if any(row[name] != none for row in cells)
+        name for name, usual in (("alignment", 1), ("stack", "")) if any(row[name] != usual for row in cells)
     ]
     columns = [*_COLUMNS, *stated, "offset"]
     text = io.StringIO()

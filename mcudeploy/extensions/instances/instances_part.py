@@ -69,7 +69,7 @@ def _require_room(deployment: Deployment) -> None:
             raise FitError(
                 f"{instances.count} instances of {deployment.prefix} need {arena.size_bytes:,} bytes, "
                 f"{arena.memory} of {board.name} has room for {room:,}: {arena.size_bytes - room:,} too "
-                f"many. One needs {one:,}, each other one {instances.sizes[arena.memory]:,} for its states. "
+                f"many. One needs {one:,}, each further one {instances.sizes[arena.memory]:,} for states. "
                 f"Take fewer instances, or a --ram-limit below {one:,} for {arena.memory}."
             )
 
@@ -102,13 +102,12 @@ def _places(deployment: Deployment, arenas: list[ArenaText]) -> tuple[dict[str, 
 def with_instances(program: Program, deployment: Deployment, count: int) -> Program:
     """Return a program whose arenas have the states of `count` instances.
 
-    Texts `away(first, each)` are calls of the C function that returns the bytes from the states of the first
-    instance to those of the selected one.
+    In C, `away(first, each)` returns how far the states of the running instance are from those of the first.
     """
     places, sizes = _places(deployment, program.arenas)
-    first = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
-    moved = {
-        name: f"away({first[place.memory] + place.in_states - place.offset}u, {sizes[place.memory]}u)"
+    ends = {it.memory: align_up(it.size_bytes, it.alignment) for it in program.arenas}
+    distances = {
+        name: f"away({ends[place.memory] + place.in_states - place.offset}u, {sizes[place.memory]}u)"
         for name, root in deployment.view.tiled.flow.roots.items()
         if (place := places.get(root)) is not None
     }
@@ -116,11 +115,11 @@ def with_instances(program: Program, deployment: Deployment, count: int) -> Prog
     instances = InstancesText(
         count,
         sizes,
-        {it.symbol: moved[it.state] for it in program.all_tensors if it.state in moved},
-        {io.name: moved[io.tensor] for io in ios if io.tensor in moved},
+        {it.symbol: distances[it.state] for it in program.all_tensors if it.state in distances},
+        {io.name: distances[io.tensor] for io in ios if io.tensor in distances},
     )
     arenas = [
-        replace(it, size_bytes=first[it.memory] + (count - 1) * sizes[it.memory]) if sizes[it.memory] else it
+        replace(it, size_bytes=ends[it.memory] + (count - 1) * sizes[it.memory]) if sizes[it.memory] else it
         for it in program.arenas
     ]
     return replace(program, arenas=arenas, instances=instances)

@@ -110,7 +110,7 @@ def _add_trees(node: Node, tables: _Tables, lengths: list[int]) -> list[int]:
         raise Unsupported("its nodes form no trees, or several with one number")
     roots = []
     for first in firsts:
-        tree, root = first[0], [0]
+        tree, root = first[0], [0]  # a list, so that it can be a slot
         waiting: list[tuple[Key, list[_Slot], int]] = [(first, [(root, 0)], 0)]
         seen: set[Key] = set()
         while waiting:

@@ -24,12 +24,14 @@ from mcudeploy.ops.conv.packing import (
 )
 
 _MOST_FIRST_CHANNELS = 4
-"""Input channels of conv2d_s8_first_mve at most."""
+"""The most input channels of conv2d_s8_first_mve."""
 _MOST_PLACES = 256
-"""Values that it may write to its expanded columns at a time."""
+"""The most values that conv2d_s8_first_mve writes to its expanded columns at a time."""
 _PAIR = 2
 """Output channels multiplied with pixels at a time."""
-_GENERAL = VectorKernel("conv2d_s8_mve", Isa.MVE, conv_counts_mve.general, (12, 4, 2, 1), VECTOR - 1)
+_GENERAL = VectorKernel(
+    "conv2d_s8_mve", Isa.MVE, conv_counts_mve.general, pixels=(12, 4, 2, 1), read_bytes=VECTOR - 1
+)
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:

@@ -13,7 +13,7 @@ from mcudeploy.ops.conv.conv_constants import ConvConstants
 from mcudeploy.ops.conv.conv_gathered import VectorKernel, columns_inside, gathered
 from mcudeploy.ops.conv.packing import LANES, pack_lanes
 
-_GENERAL = VectorKernel("conv2d_s8_rvv", Isa.RVV, conv_counts_rvv.general, (3, 2, 1))
+_GENERAL = VectorKernel("conv2d_s8_rvv", Isa.RVV, conv_counts_rvv.general, pixels=(3, 2, 1))
 
 
 def pointwise(constants: ConvConstants, numbers: Params, fields: Params) -> KernelCall:

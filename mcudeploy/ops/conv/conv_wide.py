@@ -22,9 +22,9 @@ _CHANNELS = 2
 _PAIR_BYTES = 4
 """Bytes of two expanded values."""
 _MOST_FIRST_CHANNELS = 4
-"""Input channels of conv2d_s8_first_wide at most."""
+"""The most input channels of conv2d_s8_first_wide."""
 _PART_COLS = 12
-"""Output columns of a part of a row of conv2d_s8_first_wide."""
+"""Output columns of each part of a long row, in conv2d_s8_first_wide."""
 _PIXELS = (4, 3)
 """Pixels multiplied at a time."""
 

@@ -1,4 +1,4 @@
-"""Maximum and average over windows, as large as whole images."""
+"""Maximum and average over windows, which may be whole images."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class MaxPool(PlainOperator):
     out_size: tuple[int, int]
 
     def on_rows(self, part: RowsPart) -> MaxPool:
-        """The pads of these rows."""
+        """The pool of these rows, with their pads."""
         return replace(self, pads=_pads_on(self, part), out_size=(len(part.rows), self.out_size[1]))
 
     def label(self, inputs: tuple[Shape, ...]) -> str:
@@ -221,17 +221,17 @@ class AveragePool(PlainOperator):
         (source,) = inputs
         if source.dtype is not output.dtype:
             raise ValueError(f"{operator.name}: {source.dtype} to {output.dtype} is not supported")
-        counts = [self.taps_counted(dimension, source.shape[dimension]) for dimension in (0, 1)]
-        counts[0] += self.row_taps or ()
-        least = [min(count) for count in counts]
+        counted = [self.taps_counted(dimension, source.shape[dimension]) for dimension in (0, 1)]
+        counted[0] += self.row_taps or ()
+        least = [min(taps) for taps in counted]
         if min(least) == 0:
             raise ValueError(
                 f"{operator.name}: a window lies wholly in the padding, its average is undefined"
             )
         spans = [
-            np.arange(low, max(count) + 1, dtype=np.int64) for low, count in zip(least, counts, strict=True)
+            np.arange(low, max(taps) + 1, dtype=np.int64) for low, taps in zip(least, counted, strict=True)
         ]
-        taps = np.outer(spans[0], spans[1])
+        window_taps = np.outer(spans[0], spans[1])
         top, left, bottom, right = self.pads if self.count_include_pad else (0, 0, 0, 0)
         fields = window_fields(self, source) | {
             "counted_top": -top,
@@ -244,9 +244,9 @@ class AveragePool(PlainOperator):
         }
         scratch = self.kernel_shape[0] * OFFSET_BYTES
         if source.dtype is graph.DType.FLOAT32:
-            arrays: Params = {"factors": (1.0 / taps).astype(np.float32)}
+            arrays: Params = {"factors": (1.0 / window_taps).astype(np.float32)}
             return KernelCall("avgpool_f32", arrays | fields, scratch, counts=window_counts(fields, "floats"))
-        mean = _mean(operator, (source, output), taps, self.ties)
+        mean = _mean(operator, (source, output), window_taps, self.ties)
         arithmetic: Params = {
             "shift": mean.shift,
             "input_zero_point": mean.input_zero_point,
@@ -338,12 +338,12 @@ class PoolInt16(PlainOperator):
     out_size: tuple[int, int]
 
     @property
-    def _like(self) -> MaxPool:
+    def _as_max_pool(self) -> MaxPool:
         return MaxPool(self.kernel_shape, self.stride, (1, 1), self.pads, self.out_size)
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest of MaxPool."""
-        return self._like.loops(inputs)
+        return self._as_max_pool.loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """avgpool_s16 or maxpool_s16. Raises ValueError for other types, and windows without values."""
@@ -353,7 +353,7 @@ class PoolInt16(PlainOperator):
         taps = self.kernel_shape[0] * self.kernel_shape[1]
         if self.average and taps * 2**15 >= 2**31:
             raise ValueError(f"{operator.name}: the sum of {taps} values does not fit an int32")
-        fields = window_fields(self._like, source)
+        fields = window_fields(self._as_max_pool, source)
         windows = Windows(fields)
         if min(windows.rows(Interval(0, self.out_size[0])).min(), windows.cols.min()) < 1:
             raise ValueError(f"{operator.name}: a window lies wholly in the padding")
