@@ -29,6 +29,7 @@ _BEYOND_INT8 = 512.0
 _NEGLIGIBLE = 2.0**-8
 """Largest error of a result before rounding, in steps of the output."""
 _INT8_REACH = 128
+"""The largest absolute value of an int8."""
 
 
 def quantize_scale(scales: NDArray[np.float64]) -> tuple[NDArray[np.int32], int]:
@@ -154,8 +155,8 @@ def settle_channels(
     """
     reach = largest_products(weights)
     exact = scales * 2.0 ** (_FAST_SHIFT - _left(scales))
-    lost = np.abs(bias.astype(np.int64)) * exact > np.rint(exact) * (INT32_MAX - reach)
-    constant = (reach * scales < _NEGLIGIBLE) & lost
+    inexact = np.abs(bias.astype(np.int64)) * exact > np.rint(exact) * (INT32_MAX - reach)
+    constant = (reach * scales < _NEGLIGIBLE) & inexact
     results = np.clip(bias * scales, -_BEYOND_INT8, _BEYOND_INT8)
     return (
         np.where(constant.reshape(-1, *[1] * (weights.ndim - 1)), 0, weights).astype(weights.dtype),

@@ -197,7 +197,7 @@ def _folder(path: Path) -> Path:
 
 
 def _entry(folder: Path, job: PlanJob) -> Path:
-    """Return the file of a job's row, named by everything that decides it."""
+    """Return the file of a job's row, whose name is a key of all that the row depends on."""
     digest = hashlib.sha256(job.content).hexdigest()
     return folder / f"{search_key(digest, job.board, options_of(job.choices))}.json"
 

@@ -105,7 +105,7 @@ def evaluate_model(
     if float_model is not None:
         warn_of_notes(float_model)
         results.append(_by_reference("float", float_model, task, data, progress))
-    layers = _lossy_layers(model, request, data, results)
+    lossy = _lossy_layers(model, request, data, results)
     facts = tally.facts()
     fault = _fault_of_outputs(model.graph, task, data, results[0])
     limited = request.min_accuracy is not None or request.max_drop is not None
@@ -116,8 +116,8 @@ def evaluate_model(
         results=results,
         compared=compare(results, task),
         worst=worst_samples(task, data, results[0], _WORST),
-        layers=layers,
-        failures=_failures(run, results, layers, request),
+        layers=lossy,
+        failures=_failures(run, results, lossy, request),
         devices=len(targets),
         inputs=facts,
         warnings=[*clipping_warnings(facts), *([] if fault is None else [with_cause(fault, facts)])],
@@ -208,7 +208,7 @@ def _judged(graph: Graph, task: Task) -> JudgedOutput:
 
 
 def _failures(
-    run: VerifiedRun, results: Sequence[ModelResults], layers: Sequence[Layer], request: EvaluateRequest
+    run: VerifiedRun, results: Sequence[ModelResults], lossy: Sequence[Layer], request: EvaluateRequest
 ) -> list[str]:
     """Sentences on the limits that the device misses, and on outputs of the first run that are wrong."""
     failures = list(run.verdict.reasons)
@@ -220,7 +220,7 @@ def _failures(
     if request.max_drop is not None and reached is not None and by_float is not None:
         drop = round(by_float - reached, 6)
         if drop > request.max_drop:
-            most = f". Most is lost at {printable(layers[0].node)}" if layers else ""
+            most = f". Most is lost at {printable(lossy[0].node)}" if lossy else ""
             failures.append(
                 f"the device reaches {reached:.2f} %, {drop:.2f} points less than the float model; the "
                 f"limit is {request.max_drop:g}{most}"

@@ -19,6 +19,7 @@ from mcudeploy.extensions.evaluation.gate_report import NAMES, Report, gate_obje
 
 _MOST_BYTES = 2**24
 _MOST = 2**53
+"""The largest value of a figure."""
 _UNITS = {name: {"latency": "ms", "accuracy": "%"}.get(name, "B") for name in NAMES}
 _GIT_S = 300.0
 """Time limit of a call of git."""

@@ -1,4 +1,4 @@
-"""`mcudeploy.evaluate`: what this command does, from Python."""
+"""`mcudeploy.evaluate`: the command `evaluate` as a function."""
 
 from __future__ import annotations
 

@@ -139,12 +139,12 @@ def trace_of(graph: PlainGraph, order: Sequence[int]) -> Trace:
     written = {graph.roots[tensor] for node in nodes for tensor in node.outputs}
     touched = dict.fromkeys(graph.roots[tensor] for node in nodes for tensor in (*node.inputs, *node.outputs))
     roots = [root for root in touched if _is_item(graph, root, written)]
-    number = {root: place for place, root in enumerate(roots)}
+    item_of = {root: place for place, root in enumerate(roots)}
     items = tuple(_item(graph, root) for root in roots)
     available = set(graph.inputs | graph.persistent)
     steps = []
     for node in nodes:
-        steps.append(_step(graph, node, number, available))
+        steps.append(_step(graph, node, item_of, available))
         available.update(graph.roots[tensor] for tensor in node.outputs)
     return Trace(items, tuple(steps))
 
@@ -160,7 +160,7 @@ def _item(graph: PlainGraph, root: int) -> Item:
     return Item(graph.tensor_names[root], size, kept=root in graph.kept, loaded=root in graph.inputs)
 
 
-def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], available: set[int]) -> TraceStep:
+def _step(graph: PlainGraph, node: PlainNode, item_of: dict[int, int], available: set[int]) -> TraceStep:
     """Return the step of a node, which also reads memory that it writes in part or in place."""
     size = sum(graph.tensor_bytes[tensor] for tensor in (*node.inputs, *node.outputs))
     outputs = dict.fromkeys(graph.roots[tensor] for tensor in node.outputs)
@@ -170,10 +170,10 @@ def _step(graph: PlainGraph, node: PlainNode, number: dict[int, int], available:
 
     def access(root: int, *, writes: bool) -> ItemAccess:
         direct = graph.tensor_bytes[root] if once and root not in graph.persistent else None
-        return ItemAccess(number[root], writes, number[root], direct)
+        return ItemAccess(item_of[root], writes, item_of[root], direct)
 
     accesses = (
-        *(access(root, writes=False) for root in inputs if root in number),
-        *(access(root, writes=True) for root in outputs if root in number),
+        *(access(root, writes=False) for root in inputs if root in item_of),
+        *(access(root, writes=True) for root in outputs if root in item_of),
     )
     return TraceStep(node.name or f"{node.op} {node.id}", node.flops + CYCLES_PER_BYTE * size, accesses)

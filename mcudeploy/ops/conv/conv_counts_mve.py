@@ -65,16 +65,17 @@ def gathered(fields: Fields, multiplied: Multiplied) -> CountsOf:
             piece_counts.append({"copies": runs, "copied": runs * whole_vectors(size), "lines": 1})
         return merged({"copies": 0, "copied": 0, "lines": 0}, *piece_counts)
 
+    # Counts of copying one kernel row of windows: of all, of those inside the input, and of the others.
     anywhere = copies(range(windows.outputs))
     within = copies(range(fields["first_inside"], fields["end_inside"]))
     around = {name: anywhere[name] - within[name] for name in anywhere}
 
     def counts(rows: Interval) -> Counts:
         inside = windows.rows(rows)
-        whole = int((inside == kernel_rows).sum())
-        part = int(inside.sum()) - whole * kernel_rows
+        whole = int((inside == kernel_rows).sum())  # output rows whose windows are inside
+        part = int(inside.sum()) - whole * kernel_rows  # kernel rows inside, of the other output rows
         pixels = len(rows) * windows.outputs
-        joined = whole * inner
+        joined = whole * inner  # windows inside the input
         products = multiplied(
             pixel_blocks(pixels, pixels_at_once), fields["group_outputs"], fields["patch_values"]
         )
@@ -101,6 +102,7 @@ def first(fields: Fields) -> CountsOf:
     start = -fields["window.pad_left"]
     inside = max(0, min(start + columns, fields["dims.input_cols"]) - max(0, start))
     at_once = VECTOR // channels * channels
+    # Vectors of padding of a row of windows: of all columns, or of those outside the input.
     whole, part = (whole_vectors(it * channels * kernel_rows) for it in (columns, columns - inside))
     depth = channels * kernel_rows * fields["window.kernel_cols"]
     products = multiplied({outputs: 1}, fields["dims.output_channels"], depth)
