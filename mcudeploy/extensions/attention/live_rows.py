@@ -25,11 +25,11 @@ def attend(builder: Builder, node: Node) -> None:
     places: list[NDArray[Any]] = [
         np.asarray(node.attributes[name]) for name, _ in zip(PLACES, sources, strict=False)
     ]
-    at, real = builder.value(position), builder.real(query)
+    position_value, query_value = builder.value(position), builder.real(query)
     heads, count, _ = places[0].shape
     inputs = [
-        builder.arranged(at.tensor, at.index.reshape(1, 1, 1), (node,)),
-        builder.arranged(real.tensor, real.index.reshape(1, 1, -1), (node,)),
+        builder.arranged(position_value.tensor, position_value.index.reshape(1, 1, 1), (node,)),
+        builder.arranged(query_value.tensor, query_value.index.reshape(1, 1, -1), (node,)),
     ]
     layouts: list[Rows] = []
     quantizations: list[Quantization] = []

@@ -291,11 +291,11 @@ class CountedProgram:
     def _around(self, counts: Counts) -> tuple[int, float]:
         """Return the instructions of a window outside its kernel, and their least cycles."""
         functions = self._profile.functions
-        inside = [address for address in counts.executed if functions.at(address) in (_STEP, _CALLER)]
+        outside = [address for address in counts.executed if functions.at(address) in (_STEP, _CALLER)]
         cycles = {} if self._core is None else self._profile.cycles(counts, self._core)
         return (
-            sum(counts.executed[address] for address in inside),
-            sum(cycles[address].least for address in inside if address in cycles),
+            sum(counts.executed[address] for address in outside),
+            sum(cycles[address].least for address in outside if address in cycles),
         )
 
     def _whole(self, name: str) -> tuple[int, int]:

@@ -121,7 +121,7 @@ def _candidates(starts: tuple[int, ...], out: int, following: Mapping[int, tuple
 def _paths(
     starts: tuple[int, ...], ends: set[int], following: Mapping[int, tuple[int, ...]]
 ) -> list[list[int]] | None:
-    """Return the paths to `ends`, without those; None if there are too many, or one ends elsewhere."""
+    """Return the paths up to `ends`, exclusive; None if there are too many, or one ends elsewhere."""
     paths: list[list[int]] = [[] for start in starts if start in ends]
     rest = [[start] for start in starts if start not in ends]
     while rest and len(paths) + len(rest) <= _MOST_PATHS:

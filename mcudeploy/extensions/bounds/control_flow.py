@@ -81,7 +81,7 @@ class ControlFlow:
         self._graphs: dict[int, FunctionGraph] = {}
 
     def branches(self) -> Iterable[int]:
-        """Yield the instructions that decide by a location which one is next."""
+        """Yield the instructions whose successor depends on a location."""
         return (address for address, it in self.effects.items() if it is not None and it.control)
 
     def calls(self, address: int) -> bool:
@@ -263,6 +263,7 @@ class FunctionGraph:
     def _following(
         self, it: Instruction, effects: Effects | None, body: Mapping[int, Instruction]
     ) -> tuple[int, ...]:
+        """Return the instructions that may be next after one, and note a function that it calls."""
         following = it.address + it.size
         stem = it.mnemonic
         after = (following,) if following in body else (EXIT,)
@@ -342,6 +343,7 @@ def _postorder(before: Mapping[int, Sequence[int]]) -> list[int]:
 
 
 def _meet(one: int, other: int, joins: Mapping[int, int], rank: Mapping[int, int]) -> int:
+    """Return the first instruction that the paths from both instructions pass."""
     while one != other:
         while rank[one] < rank[other]:
             one = joins[one]

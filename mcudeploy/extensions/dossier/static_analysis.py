@@ -75,6 +75,7 @@ def analyse(library: Path, board: Board, prefix: str) -> StaticAnalysis:
 
 
 def _order(item: tuple[str, object]) -> list[int | str]:
+    """The key by which rules are sorted, with their numbers as numbers."""
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", item[0])]
 
 

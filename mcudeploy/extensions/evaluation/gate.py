@@ -183,12 +183,12 @@ def _ways_out(result: GateResult, board: Board, options: Options, progress: Prog
     over = {it.name: it for it in result.figures if not it.passed}
     excess = {name: int(it.value - (it.limit or 0)) for name, it in over.items()}
     arena_bytes = int(next((it.value for it in result.figures if it.name == "arena"), 0))
-    more = max(excess.get("arena", 0), excess.get("ram", 0))
-    if more:
-        options = replace(options, ram_limit=max(1, arena_bytes - more))
+    ram_excess = max(excess.get("arena", 0), excess.get("ram", 0))
+    if ram_excess:
+        options = replace(options, ram_limit=max(1, arena_bytes - ram_excess))
     if "flash" in over:
         options = replace(options, flash_limit=int(over["flash"].limit or 0))
-    if not more and "flash" not in over:
+    if not ram_excess and "flash" not in over:
         return ()
     try:
         plan = plan_model(result.budget.model, board, options, progress).plan
