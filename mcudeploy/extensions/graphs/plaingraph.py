@@ -193,6 +193,7 @@ class _Owners:
 
 
 def _graph(file: _GraphFile, default_name: str) -> PlainGraph:
+    """Return the graph of a file: only nodes that compute are steps of its order."""
     producer = _producers(file)
     memory = _memory(file, producer)
     needs = _needs(file, producer, memory)
@@ -264,6 +265,7 @@ def _producers(file: _GraphFile) -> list[int]:
 
 
 def _memory(file: _GraphFile, producer: list[int]) -> _Owners:
+    """Return the tensors in whose memory each tensor is; checks views and in-place updates."""
     count = len(file.tensors)
     pairs = (*file.inplace_updates, *file.inplace_candidates)
     for tensor in (*file.outputs, *(one for pair in pairs for one in pair)):
@@ -276,17 +278,17 @@ def _memory(file: _GraphFile, producer: list[int]) -> _Owners:
             raise ModelError(f"tensor {number} is a view of tensor {other}, which has no bytes")
         if producer[other] > producer[number]:
             raise ModelError(f"tensor {number} is a view of tensor {other}, which is made after it")
-    over: dict[int, int] = {}
+    overwritten: dict[int, int] = {}
     for old, new in file.inplace_updates:
         if file.tensors[new].bytes > file.tensors[base[old]].bytes:
             raise ModelError(
                 f"in-place update: tensor {new} is larger than tensor {old}, which it overwrites"
             )
-        if base[new] in over:
+        if base[new] in overwritten:
             raise ModelError(f"in-place update: tensor {new} overwrites two tensors")
         if base[new] != base[old]:
-            over[base[new]] = base[old]
-    merged = _follow(over, count, "in-place update")
+            overwritten[base[new]] = base[old]
+    merged = _follow(overwritten, count, "in-place update")
     return _Owners(tuple(base), tuple(merged[each] for each in base))
 
 

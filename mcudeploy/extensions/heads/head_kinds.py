@@ -81,21 +81,20 @@ class Prototypes:
 
     def classify(self, features: Features) -> int:
         """Return the first label whose mean is nearest; the number of classes if all are empty."""
-        distances = [
-            (_distance(features, examples), label) for label, examples in enumerate(self.classes) if examples
-        ]
+        distances = [(_squared_distance(features, it), label) for label, it in enumerate(self.classes) if it]
         return min(distances)[1] if distances else len(self.classes)
 
     def scores(self, features: Features) -> Scores:
         """Return the negative squared distances."""
-        return np.array([-float(_distance(features, it)) if it else -np.inf for it in self.classes])
+        return np.array([-float(_squared_distance(features, it)) if it else -np.inf for it in self.classes])
 
     def is_label(self, features: Features, label: int) -> bool:
         """Whether the label is that of `classify`."""
         return label == self.classify(features)
 
 
-def _distance(features: Features, examples: Sequence[Features]) -> Fraction:
+def _squared_distance(features: Features, examples: Sequence[Features]) -> Fraction:
+    """Return the square of the distance to the mean of examples, exactly."""
     total = np.sum(np.stack(examples), axis=0, dtype=np.int64)
     count = len(examples)
     difference = count * features.astype(np.int64) - total

@@ -73,7 +73,7 @@ class HeadPart(LibraryPart):
 
     @property
     def kind(self) -> HeadKind:
-        """Its kind."""
+        """The kind of head with this name."""
         return HEADS[self.name]
 
     @property
@@ -114,7 +114,7 @@ def require_features(graph: Graph) -> int:
     return tensor.elements
 
 
-def with_head(deployment: Deployment, program: Program, wanted: HeadPart) -> Program:
+def with_head(deployment: Deployment, program: Program, part: HeadPart) -> Program:
     """Return a program with a head on its output.
 
     Raises UsageError for a program that has another interface than one input and int8 features, and FitError
@@ -122,14 +122,14 @@ def with_head(deployment: Deployment, program: Program, wanted: HeadPart) -> Pro
     """
     if program.streamed or program.continues:
         raise UsageError(_ONE_TO_ONE)
-    head = _head_text(deployment, program, wanted, require_features(deployment.plan.graph))
+    head = _head_text(deployment, program, part, require_features(deployment.plan.graph))
     _require_room(deployment, head)
     return replace(program, head=head)
 
 
-def _head_text(deployment: Deployment, program: Program, wanted: HeadPart, features: int) -> HeadText:
-    size, kind = HeadSize(wanted.classes, features, wanted.capacity), wanted.kind
-    members, numbers, statistics = kind.members(size), kind.numbers(size), wanted.statistics
+def _head_text(deployment: Deployment, program: Program, part: HeadPart, features: int) -> HeadText:
+    size, kind = HeadSize(part.classes, features, part.capacity), part.kind
+    members, numbers, statistics = kind.members(size), kind.numbers(size), part.statistics
     stored = [*(statistics.members if statistics else ()), *members]
     table, scratch = table_bytes(stored), kind.scratch_count(size)
     arena = max(program.arenas, key=lambda it: it.size_bytes)
@@ -139,10 +139,10 @@ def _head_text(deployment: Deployment, program: Program, wanted: HeadPart, featu
     )
     layout = ", ".join(f"{it.type} {it.name}[{it.count}]" for it in stored)
     moved = f"; {statistics}" if statistics else ""
-    digest = hashlib.sha256(facts + f"{wanted.name}: {layout}{moved}".encode()).digest()
+    digest = hashlib.sha256(facts + f"{part.name}: {layout}{moved}".encode()).digest()
     return HeadText(
-        kind=wanted.name,
-        classes=wanted.classes,
+        kind=part.name,
+        classes=part.classes,
         features=features,
         members=members,
         numbers=numbers,

@@ -13,15 +13,7 @@ from mcudeploy.extensions.int16.int16 import INT16, UNBOUNDED, Bounds, require_i
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.isa import Isa
-from mcudeploy.ir.opdef import (
-    ConstantArray,
-    Counts,
-    CountsOf,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-)
+from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import OFFSET_BYTES
 from mcudeploy.ops.conv.conv import Conv2d
 from mcudeploy.ops.conv.conv_constants import FOUR
@@ -111,7 +103,7 @@ class Conv2dInt16(PlainOperator):
         channels = source.shape[2]
         check_weights(operator, (self.out_channels, *self.kernel_shape, channels // self.groups))
         narrow = self._are_narrow(operator)
-        numbers: dict[str, ParamValue] = {
+        numbers: Params = {
             "quant.left_shift": self.left_shift,
             "quant.ties": get_args(SumTies).index(self.ties),
             **self.bounds.params(),
@@ -124,8 +116,8 @@ class Conv2dInt16(PlainOperator):
     def _general(
         self,
         operator: Operator,
-        fields: dict[str, ParamValue],
-        numbers: dict[str, ParamValue],
+        fields: Params,
+        numbers: Params,
         tensors: tuple[Tensor, Tensor],
         *,
         wide: bool,
@@ -147,7 +139,7 @@ class Conv2dInt16(PlainOperator):
             "piece": int(is_contiguous),
         }
         packed = pack_blocks(weights, self.groups, 1, FOUR)
-        arrays: dict[str, ParamValue] = {"packed_weights": _records(operator, packed, self.groups, wide=wide)}
+        arrays: Params = {"packed_weights": _records(operator, packed, self.groups, wide=wide)}
         patch = patch_groups * GROUP * _VALUE_BYTES
         scratch = kernel_rows * OFFSET_BYTES + patch
         params, mode = arrays | fields | numbers, "wide" if wide else ""
@@ -159,14 +151,14 @@ class Conv2dInt16(PlainOperator):
     def _by_pixels(
         self,
         operator: Operator,
-        fields: dict[str, ParamValue],
-        numbers: dict[str, ParamValue],
+        fields: Params,
+        numbers: Params,
         scratch_bytes: int,
     ) -> KernelCall:
         """conv2d_s16_3x2, whose weights are packed by pairs of channels."""
         weights = pack_blocks(operator.constants["weights"].astype(np.int8), 1, 1, _PAIR)
         records = _records(operator, weights, block=_PAIR)
-        arrays: dict[str, ParamValue] = {"packed_weights": records}
+        arrays: Params = {"packed_weights": records}
         names = ("patch_groups", "piece")
         shared = {name: value for name, value in fields.items() if "." in name or name in names}
         params, counts = arrays | shared | numbers, _pixel_counts(fields)
@@ -235,14 +227,12 @@ def _records(
     return np.ascontiguousarray(np.concatenate([*bias, weights, *scales], axis=1).ravel())
 
 
-def _depthwise(
-    operator: Operator, fields: dict[str, ParamValue], numbers: dict[str, ParamValue]
-) -> KernelCall:
+def _depthwise(operator: Operator, fields: Params, numbers: Params) -> KernelCall:
     weights = operator.constants["weights"].astype(np.int8)
     channels, kernel_rows, kernel_cols, _ = weights.shape
     fields = with_one_depth(fields)
     packed = pack_taps(weights.reshape(channels, -1))
-    arrays: dict[str, ParamValue] = {
+    arrays: Params = {
         "packed_weights": _records(operator, packed),
         "padding": np.zeros(channels, np.int16),
     }
@@ -277,8 +267,7 @@ def _counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _pixel_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Counts of conv2d_s16_3x2, which takes three pixels of a row at a time, and the last two or four by two.
-    """
+    """Counts of conv2d_s16_3x2, which takes three pixels of a row at a time, and the last two or four by two."""
     usual, cols = _counts(fields), fields["dims.output_cols"]
     threes, rest = divmod(cols, 3)
     if rest == 1:  # two and two

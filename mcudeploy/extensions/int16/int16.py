@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.ir.graph import DType, Operator, Quantization, Shape, Tensor
-from mcudeploy.ir.opdef import KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import ElementwiseOperator, within
 from mcudeploy.ops.reduce.reduce import Reduce, reduce_counts
 from mcudeploy.ops.reduce.softmax import Softmax
@@ -41,7 +41,7 @@ class TwiceScale:
         multipliers, exponents = tflite_multipliers(np.array([factor], np.float64))
         return cls(int(multipliers[0]), int(exponents[0]))
 
-    def params(self, prefix: str = "") -> dict[str, ParamValue]:
+    def params(self, prefix: str = "") -> Params:
         """The parameters of a kernel."""
         return {f"{prefix}multiplier": self.multiplier, f"{prefix}exponent": self.exponent}
 
@@ -59,7 +59,7 @@ class Bounds:
     low: int = INT16.min
     high: int = INT16.max
 
-    def params(self) -> dict[str, ParamValue]:
+    def params(self) -> Params:
         """The parameters of a kernel."""
         return {"act.min": self.low, "act.max": self.high}
 
@@ -144,7 +144,7 @@ class RescaleInt16(ElementwiseOperator):
                 f"{operator.name}: the scale of its result is too small: a factor of 2^{_MOST_EXPONENT} and "
                 "more overflows"
             )
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "row_elements": output.shape[1] * output.shape[2],
             "in_bytes": source.dtype.size_bytes,
             "out_bytes": output.dtype.size_bytes,
@@ -182,7 +182,7 @@ class SigmoidInt16(ElementwiseOperator):
         require_int16(operator.name, *inputs, output)
         if not (0 <= self.shift <= 31 and 0 <= self.multiplier <= INT16.max):
             raise ValueError(f"{operator.name}: {self.multiplier} / 2^{self.shift} does not fit the table")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "table": logistic_table(),
             "row_elements": output.shape[1] * output.shape[2],
             "multiplier": self.multiplier,
@@ -216,7 +216,7 @@ class SoftmaxInt16(PlainOperator):
         _, groups, count = output.shape
         if self.scale.exponent > 31 - 17 or count * INT16.max > np.iinfo(np.int32).max:
             raise ValueError(f"{operator.name}: {count} values times 2^{self.scale.exponent} overflow")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "exponentials": exponential_table(),
             "reciprocals": reciprocal_table(),
             "groups": groups,

@@ -11,15 +11,7 @@ from numpy.typing import NDArray
 from mcudeploy.extensions.int16.int16 import INT16, TwiceScale, logistic_table, require_int16
 from mcudeploy.extensions.int16.lstm_int8 import LSTM_GATES, NO_CLIP, LstmResult, packed_gates, require_states
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import (
-    ConstantArray,
-    Counts,
-    CountsOf,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-)
+from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.conv.conv_constants import FOUR
 from mcudeploy.ops.conv.packing import GROUP, padded
 from mcudeploy.ops.matrix.recurrent import Recurrent
@@ -80,7 +72,7 @@ class LstmInt16(PlainOperator):
         self._require_sums(weights, recurrent, bias)
         by_gate = np.pad(bias.reshape(2, LSTM_GATES, -1), ((0, 0), (0, 0), (0, cells - self.hidden)))
         scales = np.array([self.multipliers, self.shifts], np.int32).T
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "input_weights": packed_gates(weights),
             "recurrent_weights": packed_gates(recurrent),
             "biases": by_gate.reshape(-1).astype(np.int32),

@@ -10,15 +10,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.extensions.int16.int16 import TwiceScale
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import (
-    ConstantArray,
-    Counts,
-    CountsOf,
-    KernelCall,
-    LoopNest,
-    ParamValue,
-    PlainOperator,
-)
+from mcudeploy.ir.opdef import ConstantArray, Counts, CountsOf, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.conv.conv_constants import FOUR
 from mcudeploy.ops.conv.packing import GROUP, pack_blocks, padded
 from mcudeploy.ops.matrix.recurrent import Recurrent
@@ -102,7 +94,7 @@ class LstmInt8(PlainOperator):
         by_gate = biases.reshape(2, LSTM_GATES, self.hidden)
         filled = np.pad(by_gate, ((0, 0), (0, 0), (0, cells - self.hidden)))
         scales = np.array([(scale.multiplier, scale.exponent) for scale in self.scales], np.int32)
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "input_weights": packed_gates(weights),
             "recurrent_weights": packed_gates(recurrent),
             "biases": filled.reshape(-1).astype(np.int32),

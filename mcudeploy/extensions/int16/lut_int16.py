@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.extensions.int16.int16 import INT16, TABLE_SIZE, require_int16
 from mcudeploy.ir.graph import DType, Operator, Tensor
-from mcudeploy.ir.opdef import KernelCall, ParamValue
+from mcudeploy.ir.opdef import KernelCall, Params
 from mcudeploy.ops.common import ElementwiseOperator
 
 TableFunction = Literal["exp", "log", "rsqrt"]
@@ -34,7 +34,7 @@ class LutInt16(ElementwiseOperator):
             raise ValueError(
                 f"{operator.name}: its table is {table.dtype} {table.shape}, needed is int16[513]"
             )
-        params: dict[str, ParamValue] = {"table": table, "row_elements": output.shape[1] * output.shape[2]}
+        params: Params = {"table": table, "row_elements": output.shape[1] * output.shape[2]}
         return KernelCall("lut_s16", params)
 
 

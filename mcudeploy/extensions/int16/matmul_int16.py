@@ -8,7 +8,7 @@ from typing import ClassVar
 from mcudeploy.extensions.int16.int16 import require_int16
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
 from mcudeploy.ir.interval import Interval
-from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, ParamValue, PlainOperator
+from mcudeploy.ir.opdef import Counts, KernelCall, LoopNest, Params, PlainOperator
 from mcudeploy.ops.common import scaled
 from mcudeploy.ops.matrix.matmul import MatMul
 
@@ -41,7 +41,7 @@ class MatMulInt16(PlainOperator):
         k, n = inputs[0].shape[2], output.shape[2]
         if k > _MOST_DEPTH or self.left_shift > _MOST_SHIFT:
             raise ValueError(f"{operator.name}: a sum of {k} products times 2^{self.left_shift} may overflow")
-        params: dict[str, ParamValue] = {
+        params: Params = {
             "batched": int(self.batched),
             "m": output.shape[1],
             "k": k,

@@ -9,7 +9,7 @@ import numpy as np
 
 from mcudeploy.extensions.int16.int16 import require_int16
 from mcudeploy.ir.graph import DType, Operator, Shape, Tensor
-from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, ParamValue, PlainOperator, TableIndex
+from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, spatial_axes
 from mcudeploy.ops.image.resize import nearest_counts
 
@@ -88,7 +88,7 @@ class ResizeInt16(PlainOperator):
             raise ValueError(f"the tables hold positions below 65536, the input is {source.shape}")
         out_cols, channels = output.shape[1:]
         if not self.linear:
-            params: dict[str, ParamValue] = {
+            params: Params = {
                 "rows": np.array(self.rows.first, np.uint16),
                 "cols": np.array(self.cols.first, np.uint16),
                 "table": None,

@@ -115,17 +115,17 @@ def tree_classifier(make: Maker) -> None:
     _require_lists(make)
     labels, base = class_labels(make, "classlabels_int64s"), list(make.attributes.get("base_values", []))
     ids = make.attributes.get("class_ids", [])
-    single = len(labels) == 2 and len(set(ids)) == 1
-    count = 1 if single else len(labels)
+    one_is_weighed = len(labels) == 2 and len(set(ids)) == 1
+    count = 1 if one_is_weighed else len(labels)
     attributes = {name: value for name, value in make.attributes.items() if name.startswith("nodes_")}
     for column in _CLASS_COLUMNS:
         attributes[f"target_{column}"] = make.attributes.get(f"class_{column}", [])
-    if single:
+    if one_is_weighed:
         attributes["target_ids"] = [0] * len(ids)
     rows = make.sizes(make.inputs[0])[0]
     sums = make.add("TreeEnsembleRegressor", make.inputs[0], domain=ML_DOMAIN, n_targets=count, **attributes)
     sums = make.reshaped(sums, [rows, count])
-    if single:
+    if one_is_weighed:
         _one_score(make, sums, labels, base)
         return
     if base:
@@ -281,22 +281,22 @@ def _columns_of(make: Maker) -> dict[str, Any]:
             if at in seen or not 0 <= at < len(modes):
                 raise Unsupported("its nodes form no tree")
             seen.add(at)
-            ways = []
+            children = []
             for branch in ("true", "false"):
-                way = int(attributes[f"nodes_{branch}nodeids"][at])
+                child = int(attributes[f"nodes_{branch}nodeids"][at])
                 if attributes[f"nodes_{branch}leafs"][at]:
-                    if not 0 <= way < len(weights):
-                        raise Unsupported(f"a node has leaf {way} of {len(weights)}")
-                    target, weight = int(attributes["leaf_targetids"][way]), float(weights[way])
+                    if not 0 <= child < len(weights):
+                        raise Unsupported(f"a node has leaf {child} of {len(weights)}")
+                    target, weight = int(attributes["leaf_targetids"][child]), float(weights[child])
                     columns.add("target", treeids=tree, nodeids=number, ids=target, weights=weight)
                     columns.add("nodes", treeids=tree, nodeids=number, modes="LEAF", featureids=0, values=0.0)
                     columns.add("nodes", truenodeids=0, falsenodeids=0, missing_value_tracks_true=0)
-                    way, number = number, number + 1
+                    child, number = number, number + 1
                 else:
-                    waiting.append(way)
-                ways.append(way)
+                    waiting.append(child)
+                children.append(child)
             feature = int(attributes["nodes_featureids"][at])
             columns.add("nodes", treeids=tree, nodeids=at, modes=_MODES[modes[at]], featureids=feature)
             columns.add("nodes", values=float(splits[at]), missing_value_tracks_true=int(tracks[at]))
-            columns.add("nodes", truenodeids=ways[0], falsenodeids=ways[1])
+            columns.add("nodes", truenodeids=children[0], falsenodeids=children[1])
     return columns.lists

@@ -48,6 +48,7 @@ def svm_classifier(make: Maker) -> None:
     weights = np.zeros((int(ends[-1]), len(pairs)), np.float32)
     votes = np.zeros((len(pairs), count), np.float32)
     for pair, (one, other) in enumerate(pairs):
+        # A vector has one coefficient per other class: row k is that for class k, or k + 1 from its own on.
         for own, rival in ((one, other - 1), (other, one)):
             vectors = slice(int(ends[own]), int(ends[own + 1]))
             weights[vectors, pair] = coefficients[rival, vectors]

@@ -91,7 +91,7 @@ def generate(
     run = ready.run(options.seed, writer.add)  # without progress, which would be drawn over the text
     writer.end()
     with output.progress() as progress:
-        report = _report(ready.judged(run, progress), writer.text)
+        report = _report(ready.with_comparison(run, progress), writer.text)
     if output.as_json:
         output.result(report, _show)
     elif not output.quiet or report["reason"]:

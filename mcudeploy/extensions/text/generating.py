@@ -133,7 +133,7 @@ class ReadyText:
         inputs = _inputs(self.io, token, position)
         return Sample(inputs, stored_inputs(self.deployment.plan.graph, inputs), {})
 
-    def judged(self, run: TextRun, progress: Progress) -> GeneratedText:
+    def with_comparison(self, run: TextRun, progress: Progress) -> GeneratedText:
         """Compare a run with ONNX Runtime. A difference is not an exception."""
         progress.stage("comparing with ONNX Runtime")
         position = len(run.logits) - 1
