@@ -227,7 +227,9 @@ def _records(
     return np.ascontiguousarray(np.concatenate([*bias, weights, *scales], axis=1).ravel())
 
 
-def _depthwise(operator: Operator, fields: Params, numbers: Params) -> KernelCall:
+def _depthwise(
+    operator: Operator, fields: Params, numbers: Params
+) -> KernelCall:
     weights = operator.constants["weights"].astype(np.int8)
     channels, kernel_rows, kernel_cols, _ = weights.shape
     fields = with_one_depth(fields)
@@ -267,7 +269,8 @@ def _counts(fields: Mapping[str, Any]) -> CountsOf:
 
 
 def _pixel_counts(fields: Mapping[str, Any]) -> CountsOf:
-    """Counts of conv2d_s16_3x2, which takes three pixels of a row at a time, and the last two or four by two."""
+    """Counts of conv2d_s16_3x2, which takes three pixels of a row at a time, and the last two or four by two.
+    """
     usual, cols = _counts(fields), fields["dims.output_cols"]
     threes, rest = divmod(cols, 3)
     if rest == 1:  # two and two

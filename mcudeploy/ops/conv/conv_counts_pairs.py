@@ -108,15 +108,16 @@ def by_pair_windows(fields: Fields) -> CountsOf:
     whole, rest = divmod(channels, 4)
     pairs = -(-kernel_rows // 2)
     most_rows = (_PAIRED_INPUT_ROWS - kernel_rows) // stride_rows + 1
-    row_step = 1 + stride_rows % 2
-    later = row_step * stride_rows // 2
-    quads = channels * sum(-(-width // 4) for width in widths)
+    row_step = 1 + stride_rows % 2  # with an odd stride every other row is computed, then the rest
+    later = row_step * stride_rows // 2  # pairs from a window to the next one
+    fours = channels * sum(-(-width // 4) for width in widths)
 
     def counts(rows: Interval) -> Counts:
+        # Pairs lie in a ring; a window whose pairs continue at its start is multiplied in two parts.
         heights = [min(most_rows, len(rows) - row) for row in range(0, len(rows), most_rows)]
         passes = [len(range(first, height, row_step)) for height in heights for first in range(row_step)]
         expanded = sum(pairs + (times - 1) * min(later, pairs) for times in passes if times)
-        again = sum(place * later % pairs > 0 for times in passes for place in range(times))
+        wrapped = sum(place * later % pairs > 0 for times in passes for place in range(times))
         return {
             "calls": 1,
             "parts": len(heights) * len(widths),
@@ -129,9 +130,9 @@ def by_pair_windows(fields: Fields) -> CountsOf:
             "rest_columns": expanded * (rest > 0) * inside,
             "rest_values": expanded * rest * inside,
             "channels": len(rows) * channels * len(widths),
-            "outputs": len(rows) * quads,
-            "products": len(rows) * quads * pairs,
-            "again": again * quads,
+            "outputs": len(rows) * fours,
+            "products": len(rows) * fours * pairs,
+            "again": wrapped * fours,
         }
 
     return counts

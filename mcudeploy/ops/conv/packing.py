@@ -100,9 +100,9 @@ def pack_blocks(
     """
     outputs = len(weights) // groups
     by_run = weights.reshape(groups, outputs, runs, -1)
-    more_outputs = padded(outputs, block) - outputs
-    more_values = padded(by_run.shape[3], side_by_side) - by_run.shape[3]
-    full = np.pad(by_run, ((0, 0), (0, more_outputs), (0, 0), (0, more_values)))
+    missing_outputs = padded(outputs, block) - outputs
+    missing_values = padded(by_run.shape[3], side_by_side) - by_run.shape[3]
+    full = np.pad(by_run, ((0, 0), (0, missing_outputs), (0, 0), (0, missing_values)))
     blocks = full.reshape(groups, -1, block, full.shape[2] * full.shape[3] // side_by_side, side_by_side)
     return _words(blocks.transpose(0, 1, 3, 2, 4)).reshape(groups * blocks.shape[1], -1)
 
@@ -263,21 +263,21 @@ def pack_vector_taps(
 ) -> NDArray[np.int32]:
     """Depthwise constants, weights [C, taps], for vectors of 16 channels; see dwconv2d_s8_mve.h."""
     channels, taps = weights.shape
-    more = padded(channels, VECTOR) - channels
-    by_tap = np.pad(weights, ((0, more), (0, 0))).reshape(-1, VECTOR, taps).transpose(0, 2, 1)
-    parts = [_by_lane(bias, more), _words(by_tap).reshape(len(by_tap), -1), _by_lane(multipliers, more)]
+    missing = padded(channels, VECTOR) - channels
+    by_tap = np.pad(weights, ((0, missing), (0, 0))).reshape(-1, VECTOR, taps).transpose(0, 2, 1)
+    parts = [_by_lane(bias, missing), _words(by_tap).reshape(len(by_tap), -1), _by_lane(multipliers, missing)]
     return np.ascontiguousarray(np.concatenate(parts, axis=1).ravel())
 
 
-def _by_lane(values: NDArray[np.int32], more: int) -> NDArray[np.int32]:
+def _by_lane(values: NDArray[np.int32], missing: int) -> NDArray[np.int32]:
     """Values of channels [C] -> [sixteens][16], in the order in which vectors widen their lanes.
 
     [C][2] -> [sixteens][32], as _by_block.
     """
     if values.ndim > 1:
-        return np.concatenate([_by_lane(each, more) for each in values.T], axis=1)
+        return np.concatenate([_by_lane(each, missing) for each in values.T], axis=1)
     lanes = [first + step for first in (0, 2, 1, 3) for step in range(0, VECTOR, 4)]
-    return np.pad(values, (0, more)).reshape(-1, VECTOR)[:, lanes]
+    return np.pad(values, (0, missing)).reshape(-1, VECTOR)[:, lanes]
 
 
 def _words(weights: NDArray[np.int8]) -> NDArray[np.int32]:

@@ -65,15 +65,15 @@ class _Tiles:
         tiles = self.positions * self.summed_rows * depth // 2 * _TILES
         return tiles + max(transform, self.positions * _FOUR * _TILES)
 
-    def spread(self, weights: NDArray[np.int8]) -> NDArray[np.int64]:
+    def transformed(self, weights: NDArray[np.int8]) -> NDArray[np.int64]:
         """Return weights [K, 3, 3, C] transformed, K filled up to fours of channels."""
         rows, cols = np.array(self.along_rows), np.array(self.along_cols)
-        spread = np.einsum("ia,jb,oabk->oijk", rows, cols, weights.astype(np.int64), optimize=True)
-        return np.pad(spread, ((0, -len(weights) % _FOUR), (0, 0), (0, 0), (0, 0)))
+        transformed = np.einsum("ia,jb,oabk->oijk", rows, cols, weights.astype(np.int64), optimize=True)
+        return np.pad(transformed, ((0, -len(weights) % _FOUR), (0, 0), (0, 0), (0, 0)))
 
     def packed_pairs(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
         """Return weights [K, 3, 3, C] transformed, as int16 pairs in the order of the kernel."""
-        full = self.spread(weights)
+        full = self.transformed(weights)
         depth = full.shape[3]
         if self.summed_rows > 1:  # [K][row][col] to [K][col][row]
             full = full.transpose(0, 2, 1, 3)
@@ -83,7 +83,7 @@ class _Tiles:
 
     def packed_vectors(self, weights: NDArray[np.int8]) -> NDArray[np.int32]:
         """Return weights [K, 3, 3, C] transformed, as int16 vectors in the order of the kernel for MVE."""
-        full = self.spread(weights)
+        full = self.transformed(weights)
         by_eights = full.reshape(-1, _FOUR, self.positions, full.shape[3] // _EIGHT, _EIGHT)
         return _halves(by_eights.transpose(0, 2, 3, 1, 4))  # [fours][position][depth / 8][channel][8]
 
@@ -175,12 +175,12 @@ class _Counts:
         """Return the counts of a call that computes these rows."""
         (input_rows, cols, depth), (_, output_cols, channels) = self.source, self.output
         starts = range(-self.pads[1], output_cols - self.pads[1], _COLS)
-        beside = sum(start < 0 or start + _INPUT_COLS > cols for start in starts)
+        beyond_sides = sum(start < 0 or start + _INPUT_COLS > cols for start in starts)
         height = -(-len(rows) // self.tiles.rows)
         first, end = max(rows.lo, self.pads[0]), min(rows.hi, input_rows - 2 + self.pads[0])
         tops = range(rows.lo, rows.hi, self.tiles.rows)
         inside = sum(first <= top and top + self.tiles.rows <= end for top in tops)
-        copied = inside * beside + (height - inside) * len(starts)
+        copied = inside * beyond_sides + (height - inside) * len(starts)
         count = height * len(starts)
         whole = len(rows) // self.tiles.rows * self.tiles.rows * (output_cols // _COLS * _COLS)
         multiplied = -(-count // _TILES) * -(-channels // _FOUR)

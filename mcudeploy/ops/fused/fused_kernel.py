@@ -247,9 +247,9 @@ class _Assembly:
         for number, stage in enumerate(self.stages):
             slots = len(self._needed(number, Interval(0, self.batch))) if number + 1 < len(self.stages) else 0
             window, row_bytes = stage.window, stage.output.row_bytes
-            in_last = row_bytes * self._last_channels // self._group_channels if slots else row_bytes
+            last_group_bytes = row_bytes * self._last_channels // self._group_channels if slots else row_bytes
             rows_read = window.stride, window.lo, window.hi
-            table.append((stage.output.shape[0], *rows_read, slots, row_bytes, in_last, at))
+            table.append((stage.output.shape[0], *rows_read, slots, row_bytes, last_group_bytes, at))
             at += padded(slots * row_bytes, _ALIGN)
         last = self.stages[-1].output
         if self.summed_channels:
@@ -272,7 +272,7 @@ class _Assembly:
             mode=mode,
             isa=isa,
             counts=self._counts,
-            stages=tuple(self._inner()),
+            stages=tuple(self._stage_calls()),
         )
 
     @property
@@ -297,8 +297,8 @@ class _Assembly:
             rows = Interval(max(lo, 0), min(hi, total)) if clipped else Interval(lo, hi)
         return rows
 
-    def _inner(self) -> Iterator[StageCall]:
-        """Return the calls of the first group, which represent those of all groups."""
+    def _stage_calls(self) -> Iterator[StageCall]:
+        """Yield the calls of the first group, which represent those of all groups."""
         for number, (stage, call) in enumerate(zip(self.stages, self.calls[0], strict=True)):
             last = number == len(self.stages) - 1
             if last and self.summed_channels:

@@ -63,9 +63,9 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
         return replace(call, params=_channels(call, cells)), 0
     params = dict(call.params) | {"dims.output_cols": len(cells)}
     if call.once in BY_PIXELS:
-        return replace(call, params=params), cells.lo * _whole(call, "pixel_step")
-    first = cells.lo * _whole(call, "window.stride_cols")
-    params["window.pad_left"] = _whole(call, "window.pad_left") - first
+        return replace(call, params=params), cells.lo * _integer(call, "pixel_step")
+    first = cells.lo * _integer(call, "window.stride_cols")
+    params["window.pad_left"] = _integer(call, "window.pad_left") - first
     return replace(call, params=params), 0
 
 
@@ -73,7 +73,7 @@ def _channels(call: KernelCall, channels: Interval) -> Params:
     """The parameters for these output channels, the first of which begins a record of constants."""
     block = PAIR if call.once in _BY_PAIRS else EIGHT if call.once in _BY_EIGHTS else FOUR
     count = next(name for name in ("dims.output_channels", "output_channels") if name in call.params)
-    stored = _whole(call, count) if call.once in _UNPADDED else padded(_whole(call, count), block)
+    stored = _integer(call, count) if call.once in _UNPADDED else padded(_integer(call, count), block)
     params = dict(call.params) | {count: len(channels)}
     for name in _BLOCKED:
         array = call.params.get(name)
@@ -83,7 +83,8 @@ def _channels(call: KernelCall, channels: Interval) -> Params:
     return params
 
 
-def _whole(call: KernelCall, name: str) -> int:
+def _integer(call: KernelCall, name: str) -> int:
+    """The integer parameter with this name."""
     value = call.params[name]
     assert isinstance(value, int)
     return value

@@ -58,8 +58,8 @@ class ScatterRows(PlainOperator):
         reads.append((Index.of(update=1), Index.of(col=1), Index.of(ch=1)))
         rows = self.rows
         if rows is None:
-            ((rows, *like),) = data
-            if tuple(like) != updates[1:]:
+            ((rows, *row_shape),) = data
+            if tuple(row_shape) != updates[1:]:
                 raise ValueError(f"rows of updates {updates} are not like those of {data[0]}")
             reads.append(ELEMENTWISE)
         axes = (*spatial_axes((rows, updates[1], updates[2])), reduced_axis("update", updates[0]))

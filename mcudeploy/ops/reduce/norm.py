@@ -72,7 +72,7 @@ class LayerNorm(PlainOperator):
         return LoopNest(axes, ((Index.of(row=1), Index.of(col=1), Index.of(all=1)),), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """layer_norm_s8 or layer_norm_f32. Raises ValueError for int8 without fixed-point fixed."""
+        """layer_norm_s8 or layer_norm_f32. Raises ValueError for int8 that `fixed_point` does not support."""
         require_same_dtype(*inputs, output)
         _, cols, channels = output.shape
         constants = {name: operator.constants[name] for name in ("scale", "bias")}
