@@ -35,10 +35,14 @@ NETWORKS = (
     "mbv2_w035_96_int8", "mbv2_w035_144_int8io", "mbv3s_w05_96_int8", "mcunet_320kb_int8",
     "mcunet_5fps_han_int8", "resnet8_32_int8", "resnet8_32_qoperator_u8", "vggish_32_int8", "har_cnn_int8",
     "darts_v2_c12_32_int8", "densenet_k8_32_int8", "inception_mini_96_int8io", "nasnet_a_c8_64_int8",
-    "randwire_ws16_32_int8", "kws01_fp32", "ic01_fp32", "har_cnn_fp32",
+    "randwire_ws16_32_int8", "kws01_fp32", "ic01_fp32", "har_cnn_fp32", "hello_world_fp32",
+    "hello_world_int8", "lstm_kws_fp32", "gru_kws_fp32", "vit_d64_l4_32_fp32", "vit_d64_l4_32_int8",
+    "encoder_d64_l2_int8", "ad01_int8.tflite", "hello_world_int8.tflite", "ic01_int8.tflite",
+    "keyword_scrambled_int8.tflite", "kws01_int8.tflite", "micro_speech_int8.tflite",
+    "mnist_lstm_int8.tflite", "person_detect_int8.tflite", "sww01_int8.tflite", "vww01_int8.tflite",
 )  # fmt: skip
 """The networks of docs/league.md. A collection without them is measured whole."""
-BOARDS = ("mps2-an386", "mps2-an500", "riscv32-virt")
+BOARDS = ("microbit", "mps2-an386", "mps2-an500", "mps2-an505", "mps3-an547", "riscv32-virt")
 
 
 def main() -> int:
@@ -63,11 +67,14 @@ def main() -> int:
     with ThreadPoolExecutor(arguments.jobs) as pool:
         rows = list(pool.map(lambda pair: rows_of(*pair, tools, arguments), work))
     listed = [row for each in rows for row in each]
-    measured = {(row.network, row.board) for row in listed}
+    measured = {(row.network, row.board, row.tool) for row in listed}
+    pairs = {(network, board) for network, board, _ in measured}
     quoted = [
         row
         for row in quoted_rows(chosen, boards)
-        if row.tool.lower().startswith(tools) and (row.network, row.board) in measured
+        if row.tool.lower().startswith(tools)
+        and (row.network, row.board) in pairs
+        and (row.network, row.board, row.tool) not in measured
     ]
     text = page(in_order([*listed, *quoted]), provenance(boards, arguments.time_limit))
     if arguments.output is None:

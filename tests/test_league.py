@@ -27,7 +27,8 @@ from peers.own_tool import accessors
 from peers.page import Provenance, page
 from peers.program import run
 from peers.quoted import published, read
-from peers.rows import OWN, Row, compared
+from peers.rows import OWN, SMALL, Row, compared
+from peers.tflm_tool import methods_of
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.ir.graph import DType, Graph, GraphIO, Operator, Quantization, Tensor
@@ -80,6 +81,7 @@ DOUBLED = Generated(
 )
 ROW = Row("kws", "mps2-an386", OWN, True, True, 100, 10, 1000, 500, 600)
 WRONG = {"difference": 200.0, "output_range": 255.0}
+PROVENANCE = Provenance("abc", "today", "league", "gcc 12", 10.0)
 PEER = replace(ROW, tool="BakeNN", ram_bytes=250, instructions=1000, cycles=1000)
 
 
@@ -102,6 +104,23 @@ def test_the_arena_is_the_total_of_the_report() -> None:
     assert total_of("[RecordingMicroAllocator] Arena allocation total 103680 bytes\n") == 103680
     with pytest.raises(NetworkRefusedError):
         total_of("Didn't find op for builtin opcode 'SVDF'")
+
+
+RESOLVER = """\
+  TfLiteStatus AddConv2D(
+      const TFLMRegistration& registration = Register_CONV_2D()) {
+    return AddBuiltin(BuiltinOperator_CONV_2D, registration, ParseConv2D);
+  }
+
+  TfLiteStatus AddDequantize() {
+    return AddBuiltin(BuiltinOperator_DEQUANTIZE, tflite::Register_DEQUANTIZE(),
+                      ParseDequantize);
+  }
+"""
+
+
+def test_operators_of_a_file_have_methods_of_the_resolver() -> None:
+    assert methods_of(RESOLVER) == {"CONV_2D": "AddConv2D", "DEQUANTIZE": "AddDequantize"}
 
 
 def test_the_message_of_a_tool_is_its_error() -> None:
@@ -182,7 +201,7 @@ def test_instructions_are_compared_where_one_has_no_cycles() -> None:
 def test_wrong_and_refused_tools_do_not_count() -> None:
     wrong = replace(PEER, ram_bytes=1, **WRONG)
     (comparison,) = compare([ROW, wrong, replace(PEER, refusal="no Softmax", ram_bytes=None)])
-    assert comparison == Comparison("kws", "mps2-an386", None, None, None)
+    assert comparison == Comparison("kws", "mps2-an386", True, None, None, None)
 
 
 def test_our_missing_result_is_a_loss() -> None:
@@ -194,8 +213,18 @@ def test_our_missing_result_is_a_loss() -> None:
     assert comparison.missing == ""
 
 
-def test_only_int8_networks_with_convolutions_are_compared() -> None:
-    assert compare([replace(ROW, is_int8=False), replace(ROW, is_convolutional=False)]) == []
+def test_only_int8_networks_with_convolutions_have_goals() -> None:
+    other = [replace(ROW, is_int8=False), replace(PEER, is_int8=False, ram_bytes=99)]
+    assert [it.has_goals for it in compare(other)] == [False]
+    text = page(other, PROVENANCE)
+    assert "| kws | mps2-an386 | ram | 100 B | 99 (BakeNN) | 1.01 |" in text and "| time |" not in text
+    assert "| all | 0 |" in text
+
+
+def test_a_row_with_more_flash_states_the_trade() -> None:
+    small = replace(ROW, tool=SMALL, flash_bytes=600, cycles=660)
+    text = page([ROW, small, replace(PEER, flash_bytes=500)], PROVENANCE)
+    assert "| flash | 1,000 B | 500 (BakeNN) | 2.00 | `--optimize size --no-split`: 600 B at 1.10" in text
 
 
 def test_a_share_is_of_the_ratios() -> None:
@@ -218,7 +247,7 @@ def test_a_point_is_the_geometric_mean_of_multiples() -> None:
 def test_the_page_begins_with_lost_rows() -> None:
     lost = replace(PEER, ram_bytes=110)
     refused = Row("kws", "mps2-an386", "emx", True, True, refusal="no | such <op>")
-    text = page([ROW, lost, refused], Provenance("abc", "today", "league", "gcc 12", 10.0))
+    text = page([ROW, lost, refused], PROVENANCE)
     places = [
         text.index(it) for it in ("## Rows beyond", "| 0.91 |", "## Goals", "## mps2-an386", "## Refused")
     ]
@@ -239,7 +268,9 @@ def test_networks_are_found_with_their_forms(tmp_path: Path) -> None:
         (tmp_path / "group" / name / "model.onnx").touch()
     for name in ("a_int8", "c_int8"):
         (tmp_path / f"{name}.tflite").touch()
-    a32, a, b, c = networks_in(tmp_path)
+    a32, a, original, b, c = networks_in(tmp_path)
+    assert (original.name, original.path) == ("a_int8.tflite", a.tflite)
+    assert original.float_twin == a.float_twin
     assert (a32.tflite, a32.float_twin) == (None, None)
     assert a.path.name == "model.onnx" and a.tflite is not None
     assert a.float_twin is not None and a.float_twin.parent.name == "a_fp32"

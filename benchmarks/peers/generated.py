@@ -39,7 +39,8 @@ class Generated:
 
     `declarations`: C before the functions of network.h; `call`: the statement that runs the network.
     `sent`: the bytes of each input. `levels`: the compiler's levels to try; the fastest program counts.
-    `options`: others of the compiler. `remark`: a restriction that the table states.
+    `options`: others of the compiler. `libraries`: archives that the program links.
+    `remark`: a restriction that the table states.
     """
 
     sources: Sequence[Path]
@@ -53,6 +54,7 @@ class Generated:
     levels: Sequence[str] = ("-O2", "-O3")
     defines: Sequence[str] = ()
     options: Sequence[str] = ()
+    libraries: Sequence[Path] = ()
     remark: str = ""
 
 

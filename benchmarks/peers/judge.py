@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from peers.rows import OWN, Row
+from peers.rows import OWN, SMALL, Row
 
 RAM_GOAL = 0.5
 TIME_GOAL = 0.8
+FLASH_GOAL = 1.5
+OTHER_GOAL = 1.0
+"""The goal of RAM and time for networks that are not int8 or have no convolution: no tool needs less."""
 SHARE_GOAL = 0.9
 
 
@@ -32,15 +35,26 @@ class Ratio:
 class Comparison:
     """Our default plan against the best other tool; None without one, or if we have no figures.
 
-    `missing`: why we have none although another tool has.
+    `has_goals`: whether it is an int8 network with convolutions. `missing`: why we have no figures although
+    another tool has. `trade`: what the program with the least flash takes.
     """
 
     network: str
     board: str
+    has_goals: bool
     ram: Ratio | None
     time: Ratio | None
     flash: Ratio | None
     missing: str = ""
+    trade: str = ""
+
+    def losses(self) -> Iterator[tuple[str, Ratio]]:
+        """Yield the figures beyond their goals: `ram`, `time` or `flash`, with the ratio."""
+        ram, time = (RAM_GOAL, TIME_GOAL) if self.has_goals else (OTHER_GOAL, OTHER_GOAL)
+        goals = ("ram", self.ram, ram), ("time", self.time, time), ("flash", self.flash, FLASH_GOAL)
+        for figure, ratio, goal in goals:
+            if ratio is not None and ratio.value > goal:
+                yield figure, ratio
 
 
 def is_ours(row: Row) -> bool:
@@ -48,22 +62,30 @@ def is_ours(row: Row) -> bool:
 
 
 def compare(rows: Iterable[Row]) -> list[Comparison]:
-    """Return the comparisons of int8 networks with convolutions. Tools with wrong outputs do not count."""
+    """Return a comparison for each network and board. Tools with wrong outputs do not count."""
     groups: dict[tuple[str, str], list[Row]] = {}
     for row in rows:
-        if row.is_int8 and row.is_convolutional:
-            groups.setdefault((row.network, row.board), []).append(row)
+        groups.setdefault((row.network, row.board), []).append(row)
     return [_compared(*key, group) for key, group in groups.items()]
 
 
 def _compared(network: str, board: str, rows: Sequence[Row]) -> Comparison:
     peers = [it for it in rows if not is_ours(it) and not it.is_wrong and not it.refusal]
-    ours = next((it for it in rows if it.tool == OWN), None)
+    own = {it.tool: it for it in rows if is_ours(it)}
+    ours, small = own.get(OWN), own.get(SMALL)
+    has_goals = rows[0].is_int8 and rows[0].is_convolutional
     if ours is None or ours.refusal or ours.is_wrong:
         message = "not run" if ours is None else ours.refusal or "wrong outputs"
-        return Comparison(network, board, None, None, None, message if peers else "")
+        return Comparison(network, board, has_goals, None, None, None, message if peers else "")
     ratios = (_worst(ours, peers, ratio) for ratio in (ram_ratio, time_ratio, flash_ratio))
-    return Comparison(network, board, *ratios)
+    trade = "" if small is None or small.refusal else _trade(ours, small)
+    return Comparison(network, board, has_goals, *ratios, trade=trade)
+
+
+def _trade(ours: Row, small: Row) -> str:
+    time = time_ratio(small, ours)
+    assert time is not None
+    return f"`--optimize size --no-split`: {small.flash_bytes:,} B at {time.value:.2f} times the {time.unit}"
 
 
 def _worst(ours: Row, peers: Iterable[Row], ratio: Callable[[Row, Row], Ratio | None]) -> Ratio | None:

@@ -23,7 +23,10 @@ _CONVOLUTIONS = {"Conv", "QLinearConv", "ConvInteger"}
 
 @dataclass(frozen=True)
 class Network:
-    """A network: its file in the form that mcudeploy reads, and the forms that other tools read."""
+    """A network: its file in the form that mcudeploy reads, and the forms that other tools read.
+
+    `tflite`: the file that TensorFlow Lite Micro reads: `path` itself, or the origin of the ONNX model.
+    """
 
     name: str
     path: Path
@@ -39,7 +42,7 @@ class Network:
     def files(self) -> list[Path]:
         """All files whose content decides about figures."""
         samples = sorted(self.path.parent.glob("input_?.npy")) if self.path.name == "model.onnx" else []
-        return [self.path, *filter(None, (self.tflite, self.float_twin)), *samples]
+        return [*dict.fromkeys((self.path, *filter(None, (self.tflite, self.float_twin)))), *samples]
 
     @property
     def twin(self) -> Network:
@@ -81,15 +84,14 @@ class Network:
 def networks_in(root: Path) -> list[Network]:
     """Return the networks of a collection.
 
-    They are <group>/<name>/model.onnx with samples input_<k>.npy beside it, and .tflite files. A .tflite file
-    and a folder of the same name are one network; <name>_fp32 is the float twin of <name>_int8.
+    They are <group>/<name>/model.onnx with samples input_<k>.npy beside it, and files <name>.tflite, which
+    round otherwise than an ONNX model of the same name. <name>_fp32 is the float twin of <name>_int8.
     """
     folders = {it.parent.name: it for it in sorted(root.glob("**/model.onnx"))}
     flat = {it.stem: it for it in sorted(root.glob("**/*.tflite"))}
-    return [
-        Network(name, folders.get(name, flat.get(name)), flat.get(name), _twin(name, folders))
-        for name in sorted({*folders, *flat})
-    ]
+    models = [Network(name, path, flat.get(name), _twin(name, folders)) for name, path in folders.items()]
+    originals = [Network(it.name, it, it, _twin(name, folders)) for name, it in flat.items()]
+    return sorted([*models, *originals], key=lambda it: it.name)
 
 
 def _twin(name: str, folders: dict[str, Path]) -> Path | None:

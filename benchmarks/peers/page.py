@@ -64,7 +64,7 @@ def _goals(comparisons: Sequence[Comparison]) -> str:
     ]
     boards = list(dict.fromkeys(it.board for it in comparisons))
     for name in [*boards, "all"]:
-        listed = [it for it in comparisons if name in (it.board, "all")]
+        listed = [it for it in comparisons if it.has_goals and name in (it.board, "all")]
         ram, time = [it.ram for it in listed if it.ram], [it.time for it in listed if it.time]
         flash = [it.flash for it in listed if it.flash]
         missing = sum(bool(it.missing) for it in listed)
@@ -85,12 +85,7 @@ def _spread(ratios: Sequence[Ratio]) -> str:
 
 def _lost(comparisons: Sequence[Comparison]) -> str:
     known = reasons()
-    lost = [
-        (it, figure, ratio)
-        for it in comparisons
-        for figure, ratio, goal in (("ram", it.ram, RAM_GOAL), ("time", it.time, TIME_GOAL))
-        if ratio is not None and ratio.value > goal
-    ]
+    lost = [(it, figure, ratio) for it in comparisons for figure, ratio in it.losses()]
     lines = ["## Rows beyond a goal\n"]
     missing = [it for it in comparisons if it.missing]
     if not lost and not missing:
@@ -101,7 +96,7 @@ def _lost(comparisons: Sequence[Comparison]) -> str:
     ]
     lines += [f"| {it.network} | {it.board} | all | no result | | | {it.missing} |" for it in missing]
     for it, figure, ratio in sorted(lost, key=lambda each: -each[2].value):
-        reason = known.get((it.network, figure), "")
+        reason = it.trade if figure == "flash" else known.get((it.network, figure), "")
         lines.append(
             f"| {it.network} | {it.board} | {figure} | {ratio.ours:,} {ratio.unit} "
             f"| {ratio.theirs:,} ({ratio.tool}) | {ratio.value:.2f} | {reason} |"
@@ -113,17 +108,18 @@ def _board(name: str, rows: Iterable[Row]) -> str:
     board = load_board(name)
     lines = [
         f"## {name}: {board.title}\n",
-        "| network | tool | RAM, B | of it stack | flash, B | instructions | cycles | level "
-        "| output differs by | remark |",
-        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
+        "| network | tool | RAM, B | of it stack | flash, B | instructions | cycles | generation, CPU s "
+        "| level | output differs by | remark |",
+        "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |",
     ]
     network = ""
     for row in rows:
         if row.board == name and not row.refusal:
             label = "" if row.network == network else row.network
             network = row.network
-            cells = (label, row.tool, *map(_number, _figures(row)), row.level, _difference(row), row.remark)
-            lines.append("| " + " | ".join(cells) + " |")
+            seconds = "" if row.generation_s is None else f"{row.generation_s:.1f}"
+            figures = (*map(_number, _figures(row)), seconds, row.level, _difference(row))
+            lines.append(f"| {' | '.join((label, row.tool, *figures, row.remark))} |")
     return "\n".join(lines) + "\n\n"
 
 

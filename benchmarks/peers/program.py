@@ -27,6 +27,7 @@ from peers.generated import NOTHING, Generated, NetworkRefusedError, adapter
 
 HERE = Path(__file__).parent
 LIBC = {"arm-none-eabi": "--specs=nano.specs", "riscv64-unknown-elf": "--specs=picolibc.specs"}
+CXX = ("-std=gnu++17", "-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics")
 FLAGS = ("-g", "-ffunction-sections", "-fdata-sections")
 PATIENCE_S = 300.0
 STACK_FULL = 1
@@ -136,14 +137,15 @@ def _linked(generated: Generated, board: Board, level: str, folder: Path) -> Pat
     network = inner.objects([folder / "adapter.c", *generated.sources], folder / "network")
     elf = folder / "program.elf"
     link = [*_compiler(board), *FLAGS, "-nostartfiles", "-Wl,--gc-sections", "-T", "mcudeploy.ld"]
-    link += [f"-L{base / 'linker'}", *map(str, harness), *map(str, network), "-lc", "-lm", "-lgcc", "-o"]
+    objects = [*harness, *network, *(it.resolve() for it in generated.libraries)]
+    link += [f"-L{base / 'linker'}", *map(str, objects), "-lc", "-lm", "-lgcc", "-o"]
     _called([*link, str(elf)], folder)
     return elf
 
 
 @dataclass(frozen=True, slots=True)
 class _Compilation:
-    """How sources are compiled: `level` has the compiler's level and language."""
+    """How sources are compiled: `level` has the compiler's level and the language of files in C."""
 
     board: Board
     level: Sequence[str]
@@ -158,7 +160,8 @@ class _Compilation:
         for number, source in enumerate(sources):
             target = folder / str(number) / f"{source.stem}.o"
             target.parent.mkdir(parents=True)
-            _called([*command, str(source.resolve()), "-o", str(target)], folder)
+            cxx = CXX if source.suffix == ".cc" else ()
+            _called([*command, *cxx, str(source.resolve()), "-o", str(target)], folder)
             objects.append(target)
         return objects
 

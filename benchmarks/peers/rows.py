@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import subprocess
 import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -16,14 +17,16 @@ import numpy as np
 from mcudeploy.boards.board import Board
 from mcudeploy.common.resources import cache_dir
 from mcudeploy.planner.plan_options import Options
-from peers import bakenn_tool, emx_tool, environment, micro_tool, own_tool
+from peers import bakenn_tool, emx_tool, environment, micro_tool, own_tool, tflm_tool
 from peers.generated import NOTHING, Array, Expected, Generated, NetworkRefusedError, adapter
 from peers.networks import Network
 from peers.program import Run, run
 
 ROOT = Path(__file__).resolve().parents[2]
 OWN = "mcudeploy"
+SMALL = "mcudeploy, least flash"
 MICRO = "TensorFlow Lite Micro"
+CMSIS = "TensorFlow Lite Micro, CMSIS-NN"
 WRONG_SHARE = 1 / 3
 """A tool's outputs are wrong if one differs from ONNX Runtime's by more than this share of their range.
 
@@ -40,8 +43,8 @@ _DSP = ("cortex-m4", "cortex-m7", "cortex-m33")
 class Row:
     """A tool's figures for a network on a board; `refusal` replaces them if there are none.
 
-    `ram_bytes` = static + stack. `difference`: of an output from ONNX Runtime's, at most, and `output_range`:
-    of that output; in integers, if the output has them.
+    `ram_bytes` = static + stack. `generation_s`: CPU time of the tool. `difference`: of an output from the
+    reference's, at most, and `output_range`: of that output; in integers, if the output has them.
     """
 
     network: str
@@ -59,6 +62,7 @@ class Row:
     output_range: float | None = None
     remark: str = ""
     refusal: str = ""
+    generation_s: float | None = None
 
     @property
     def is_wrong(self) -> bool:
@@ -81,13 +85,21 @@ class Contender:
 def contenders(time_limit: float) -> list[Contender]:
     """Return the tools that generate C."""
     ours = f"{own_key()} {_key_of(own_tool)} {time_limit}"
-    split, unsplit = (Options(split=it, time_limit=time_limit) for it in (True, False))
+    own = {
+        OWN: Options(time_limit=time_limit),
+        f"{OWN}, unsplit": Options(time_limit=time_limit, split=False),
+        SMALL: Options(time_limit=time_limit, split=False, optimize="size"),
+    }
     return [
-        Contender(OWN, ours, lambda network, board, folder: own_tool.generate(network, board, folder, split)),
+        *(
+            Contender(name, f"{ours} {options}", partial(own_tool.generate, options=options))
+            for name, options in own.items()
+        ),
         Contender(
-            f"{OWN}, unsplit",
-            f"{ours} unsplit",
-            lambda network, board, folder: own_tool.generate(network, board, folder, unsplit),
+            CMSIS,
+            f"{environment.MICRO} {_key_of(tflm_tool)}",
+            tflm_tool.generate,
+            tflm_tool.takes,
         ),
         Contender(
             "BakeNN, CMSIS-NN",
@@ -117,8 +129,10 @@ def contenders(time_limit: float) -> list[Contender]:
 
 def row_of(contender: Contender, network: Network, board: Board, *, cached: bool = False) -> Row | None:
     """Return a row, from the cache or measured; with `cached` None if it is not in the cache."""
+    checkout = tflm_tool.Checkout.of(board) if contender.name == CMSIS else None
+    key = contender.key if checkout is None else f"{contender.key} {checkout.key}"
     return _kept(
-        f"{contender.name} {contender.key} {harness_key(board.toolchain)}",
+        f"{contender.name} {key} {harness_key(board.toolchain)}",
         network,
         board.name,
         None if cached else lambda: _measured(contender, network, board),
@@ -144,8 +158,10 @@ def micro_row(network: Network, board: Board, *, cached: bool = False) -> Row | 
 def _measured(contender: Contender, network: Network, board: Board) -> Row:
     labels = network.name, board.name, contender.name, network.is_int8, network.is_convolutional
     with tempfile.TemporaryDirectory(prefix="league-") as folder:
+        start = cpu_seconds()
         try:
             generated = contender.generate(network, board, Path(folder))
+            seconds = cpu_seconds() - start
             level, best = _fastest(generated, board)
         except NetworkRefusedError as error:
             return Row(*labels, refusal=" ".join(str(error).split()))
@@ -161,7 +177,13 @@ def _measured(contender: Contender, network: Network, board: Board) -> Row:
         difference,
         output_range,
         generated.remark,
+        generation_s=seconds,
     )
+
+
+def cpu_seconds() -> float:
+    """Return the CPU time of this process and of those that it has waited for."""
+    return sum(os.times()[:4])
 
 
 def _fastest(generated: Generated, board: Board) -> tuple[str, Run]:
