@@ -3,7 +3,7 @@ r"""TensorFlow Lite Micro with CMSIS-NN, from a checkout of tflite-micro that it
     make -f tensorflow/lite/micro/tools/make/Makefile TARGET=cortex_m_generic TARGET_ARCH=cortex-m4+fp \
         OPTIMIZED_KERNEL_DIR=cmsis_nn BUILD_TYPE=release microlite
 
-The environment variable MCUDEPLOY_TFLM names the checkout. A core whose library it lacks has no row.
+The environment variable LEAGUE_TFLM names the checkout. A core whose library it lacks has no row.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from peers.generated import Buffer, Generated, NetworkRefusedError, raw
 from peers.networks import Network
 from peers.program import run
 
-CHECKOUT = "MCUDEPLOY_TFLM"
+CHECKOUT = "LEAGUE_TFLM"
 ARCHITECTURES = {
     "cortex-m0": "cortex-m0",
     "cortex-m4": "cortex-m4+fp",
