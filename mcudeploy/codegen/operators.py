@@ -24,7 +24,7 @@ from mcudeploy.ir.opdef import (
     Symbol,
 )
 from mcudeploy.ir.parameter_table import ParameterTable
-from mcudeploy.planner.tape.core_tables import PartEntry, PartRecord
+from mcudeploy.planner.tape.core_tables import SliceEntry, SliceRecord
 
 NO_PARAMETERS = ParameterTable()
 PARAMETER_VALUES = "parameters"
@@ -164,7 +164,7 @@ def pointing_lines(symbol: str, operator: str, call: KernelCall) -> list[str]:
 
 def part_text(
     number: int,
-    part: PartRecord,
+    part: SliceRecord,
     base: OperatorText,
     tensors: Mapping[str, TensorText],
     constants: ConstantPool,
@@ -219,7 +219,7 @@ def each_once(operators: Iterable[OperatorText]) -> list[OperatorText]:
     return distinct
 
 
-def lane_text(core: int, entries: Sequence[PartEntry]) -> LaneText:
+def lane_text(core: int, entries: Sequence[SliceEntry]) -> LaneText:
     """Return the tape of a core, four entries to a line."""
     lines = [
         f"{{{it.entry}, {'MCUD_CORE_WAIT' if it.record is None else it.record}, {it.first}, {it.end}}}"

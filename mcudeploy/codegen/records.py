@@ -26,9 +26,9 @@ from mcudeploy.ir.engine import CPU
 from mcudeploy.ir.opdef import UNIT_ALIGNMENT, KernelCall
 from mcudeploy.ops.move.constant_pieces import STREAM
 from mcudeploy.planner.place.states_first import state_tensors
-from mcudeploy.planner.tape.core_tables import PartRecord
+from mcudeploy.planner.tape.core_tables import SliceRecord
 from mcudeploy.planner.tape.joined_streams import CONSTANTS
-from mcudeploy.planner.tape.tape import ONE_PIECE, Moves, NamedRange, Stored, Tape, Waits
+from mcudeploy.planner.tape.tape import ONE_PIECE, Moves, NamedRange, Tape, TensorRecord, Waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Records:
     moves: list[MovesText]
     waits: list[WaitsText]
     streams: StreamsText | None
-    parts: list[tuple[OperatorText, PartRecord]]
+    parts: list[tuple[OperatorText, SliceRecord]]
 
     @classmethod
     def of(
@@ -111,7 +111,7 @@ class OffsetTable:
             for key in stored_as
         ]
 
-    def add(self, name: str, symbol: str, stored: Stored, *, state: str = "") -> TensorText:
+    def add(self, name: str, symbol: str, stored: TensorRecord, *, state: str = "") -> TensorText:
         """Add the offsets of a tensor, and return its record. `name`: for a comment."""
         if any(offset % self._alignment for offset in stored.offsets):
             raise ValueError(f"an offset of {name} is not a multiple of {self._alignment}")
@@ -176,7 +176,7 @@ def _streams_text(schedule: ProgramSchedule, offsets: OffsetTable, constants: Co
     """Return the record of joined streams; each arena has a tensor of one row at its first byte."""
     streams, arenas = schedule.streams, schedule.view.plan.layout.arenas
     assert streams is not None
-    whole = Stored("", (0,), 0, ONE_PIECE)
+    whole = TensorRecord("", (0,), 0, ONE_PIECE)
     words = np.array([word for each in streams.streams for word in each.words], np.uint32)
     return StreamsText(
         summary=f"{schedule.stream_record}: {count_text(len(streams.streams), 'command stream')}",

@@ -62,15 +62,15 @@ class _LaneBuilder:
     def _share(self, number: int, entry: Run, time: int) -> None:
         operator = self._plan.graph.operators[entry.operator]
         rows = self._accesses.rows(entry)
-        pieces = self._sharing.pieces(operator, rows)
+        slices = self._sharing.slices(operator, rows)
         first = 0
         # An operator without inputs asks the application, which runs on core 0.
-        if len(pieces) == 1 and operator.inputs:
+        if len(slices) == 1 and operator.inputs:
             idlest = min(range(self._cores), key=lambda core: self._load[core])
             # all whole steps of an operator stay on one core: fewer waits
             first = self._core_of.setdefault(entry.operator, idlest)
             self._load[first] += self._sharing.iterations(operator, rows)
-        for core, mine in enumerate(pieces, first):
+        for core, mine in enumerate(slices, first):
             for part_rows, columns in mine:
                 part = WorkSlice(number, part_rows, columns)
                 self._add(core, part, self._accesses.step(entry, time, core, part))

@@ -20,7 +20,7 @@ _MOST_IMBALANCE = 1.02
 _PART_ALIGNMENT = 4
 """The alignment in bytes of a slice's first cell within its row."""
 
-Piece = tuple[Interval, Interval | None]
+Slice = tuple[Interval, Interval | None]
 """Rows, or columns of one row (channels if it has a single pixel)."""
 
 
@@ -46,8 +46,8 @@ class WorkSharing:
         over_views = frozenset(it.name for it, own, reads in every if any(reads[at].whole for at in own))
         return cls(flow.graph, calls, cores, in_place, over_views)
 
-    def pieces(self, operator: Operator, rows: Interval) -> list[list[Piece]]:
-        """Return, by core, the pieces of these output rows that it computes.
+    def slices(self, operator: Operator, rows: Interval) -> list[list[Slice]]:
+        """Return, by core, the slices of these output rows that it computes.
 
         One core computes all if sharing is not worthwhile, or if the operator cannot be shared.
         """
@@ -70,7 +70,7 @@ class WorkSharing:
         width = self.graph.tensors[operator.output].cells
         cells = [
             sum(len(part) * (width if columns is None else len(columns)) for part, columns in mine)
-            for mine in self.pieces(operator, rows)
+            for mine in self.slices(operator, rows)
         ]
         return max(cells) / sum(cells)
 
@@ -98,14 +98,14 @@ class WorkSharing:
         return output.cells, count if count < output.cells else 0
 
 
-def _by_cells(rows: Interval, width: int, step: int, cores: int) -> list[list[Piece]]:
+def _by_cells(rows: Interval, width: int, step: int, cores: int) -> list[list[Slice]]:
     """Distribute cells evenly, in groups of `step` cells of a row."""
     groups = -(-width // step)
     total = len(rows) * groups
     bounds = [round(total * core / cores) for core in range(cores + 1)]
-    shares: list[list[Piece]] = []
+    shares: list[list[Slice]] = []
     for begin, end in pairwise(bounds):
-        mine: list[Piece] = []
+        mine: list[Slice] = []
         at = begin
         while at < end:
             row, first = divmod(at, groups)

@@ -20,7 +20,7 @@ class FileModel(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True)
 
 
-class PartModel(FileModel):
+class SliceModel(FileModel):
     """A slice of an entry of the tape: rows from and to; columns from and to of a single row."""
 
     entry: Offset
@@ -43,19 +43,19 @@ def _kind(entry: object) -> str:
 
 
 EntryModel = Annotated[
-    Annotated[PartModel, Tag("part")] | Annotated[WaitModel, Tag("wait")], Discriminator(_kind)
+    Annotated[SliceModel, Tag("part")] | Annotated[WaitModel, Tag("wait")], Discriminator(_kind)
 ]
 
 
-def lane_entry(entry: WorkSlice | Sync) -> PartModel | WaitModel:
+def lane_entry(entry: WorkSlice | Sync) -> SliceModel | WaitModel:
     """Convert an entry of a core's tape to its form in a plan file."""
     if isinstance(entry, Sync):
         return WaitModel(entry=entry.entry, core=entry.core, parts=entry.parts)
     columns = None if entry.columns is None else (entry.columns.lo, entry.columns.hi)
-    return PartModel(entry=entry.entry, rows=(entry.rows.lo, entry.rows.hi), columns=columns)
+    return SliceModel(entry=entry.entry, rows=(entry.rows.lo, entry.rows.hi), columns=columns)
 
 
-def lane_of(entries: Sequence[PartModel | WaitModel]) -> Lane:
+def lane_of(entries: Sequence[SliceModel | WaitModel]) -> Lane:
     """Return the tape of a core. Raises ValueError for rows or columns that end before they begin."""
     return tuple(
         Sync(each.entry, each.core, each.parts)

@@ -60,17 +60,17 @@ def exact_cycles(trace: Trace, capacity_bytes: int, link: MemoryLink, effort: Ef
 
 
 class _CyclesModel:
-    """Times `s[k]`, `e[k]` of a step; `load[k]`: terms of its bytes, `spent[k]`: terms of its time."""
+    """The variables. By step k: its start, its end, the terms of its bytes (`load`) and time (`spent`)."""
 
     def __init__(self, model: cp_model.CpModel, trace: Trace, capacity: int, link: MemoryLink) -> None:
-        self._m, self._trace, self._capacity, self._link = model, trace, capacity, link
+        self._model, self._trace, self._capacity, self._link = model, trace, capacity, link
         total = sum(step.cycles for step in trace.steps)
         self._linked = link.read_rate > 0 and link.write_rate > 0
         self.tick = max(total, 1.0) / _TICKS
         horizon = _TICKS * 50
         count = len(trace.steps)
-        self._s = [model.new_int_var(0, horizon, f"s{k}") for k in range(count + 1)]
-        self._e = [model.new_int_var(0, horizon, f"e{k}") for k in range(count)]
+        self._starts = [model.new_int_var(0, horizon, f"s{k}") for k in range(count + 1)]
+        self._ends = [model.new_int_var(0, horizon, f"e{k}") for k in range(count)]
         self._load: list[list[Any]] = [[step.work_bytes] for step in trace.steps]
         self._spent: list[list[Any]] = [[round(step.cycles / self.tick)] for step in trace.steps]
         self._engine: list[Any] = []
@@ -82,11 +82,11 @@ class _CyclesModel:
         for number in range(len(self._trace.items)):
             self._item(number)
         for k, load in enumerate(self._load):
-            self._m.add(sum(load) <= self._capacity)
-            self._m.add(self._e[k] == self._s[k] + sum(self._spent[k]))
-            self._m.add(self._s[k + 1] >= self._e[k])
-        self._m.add_no_overlap(self._engine)
-        self._m.minimize(self._s[-1])
+            self._model.add(sum(load) <= self._capacity)
+            self._model.add(self._ends[k] == self._starts[k] + sum(self._spent[k]))
+            self._model.add(self._starts[k + 1] >= self._ends[k])
+        self._model.add_no_overlap(self._engine)
+        self._model.minimize(self._starts[-1])
 
     def _item(self, number: int) -> None:
         """Add an item's versions in sequence, each with the steps that read it."""
@@ -105,60 +105,61 @@ class _CyclesModel:
 
     def _version(self, number: int, born: int, reads: list[int], limit: int, *, kept: bool) -> None:
         """Add a version of an item, which step `born` writes (-1: none does), and which `limit` replaces."""
-        m, item = self._m, self._trace.items[number]
+        model, item = self._model, self._trace.items[number]
         initial = born < 0
-        there: Any = int(item.loaded or (item.given and item.fixed)) if initial else 1
-        slow: Any = int(item.given) if initial else 0
+        begins_fast: Any = int(item.loaded or (item.given and item.fixed)) if initial else 1
+        begins_slow: Any = int(item.given) if initial else 0
         if not initial and (operand := self._operand(number, born, writes=True)) is not None:
-            there = operand.negated()
-            slow = operand
+            begins_fast = operand.negated()
+            begins_slow = operand
         if born >= 0:
-            self._load[born].append(item.size_bytes * there)
-        saved, unsaved = self._written_out(number, born, there, limit)
-        valid = m.new_bool_var("")
-        m.add(valid <= saved + slow)
-        before, last = there, born
-        held: dict[int, list[Any]] = {j: list(unsaved.get(j, ())) for j in range(born + 1, limit)}
+            self._load[born].append(item.size_bytes * begins_fast)
+        saved, unsaved = self._written_out(number, born, begins_fast, limit)
+        valid = model.new_bool_var("")
+        model.add(valid <= saved + begins_slow)
+        was_fast, last = begins_fast, born
+        # By step: the variables that hold the bytes of the version in the fast memory.
+        holding: dict[int, list[Any]] = {j: list(unsaved.get(j, ())) for j in range(born + 1, limit)}
         for k in reads:
-            stay, back = (m.new_bool_var("") for _ in range(2))
-            here = m.new_bool_var(f"here{number}_{k}")
-            m.add(stay <= before)
-            m.add(here == stay + back)
-            m.add(back <= valid)
+            stays, returns = (model.new_bool_var("") for _ in range(2))
+            is_fast = model.new_bool_var(f"here{number}_{k}")
+            model.add(stays <= was_fast)
+            model.add(is_fast == stays + returns)
+            model.add(returns <= valid)
             if item.fixed:
-                m.add(stay == 1)
+                model.add(stays == 1)
             direct = self._operand(number, k, writes=False)
-            m.add(here + (0 if direct is None else direct) >= 1)
+            model.add(is_fast + (0 if direct is None else direct) >= 1)
             if direct is not None:
-                m.add(direct <= valid)
-                m.add(direct + here <= 1)
+                model.add(direct <= valid)
+                model.add(direct + is_fast <= 1)
             if born != k:
-                held.setdefault(k, []).append(here)
-            for j, begun in self._come_back(number, last, k, back, saved).items():
-                held[j].append(begun)
+                holding.setdefault(k, []).append(is_fast)
+            for j, begun in self._come_back(number, last, k, returns, saved).items():
+                holding[j].append(begun)
             for j in range(last + 1, k):
-                held[j].append(stay)
-            before, last = here, k
+                holding[j].append(stays)
+            was_fast, last = is_fast, k
         if kept:
-            stay = self._kept(item.fixed, before, valid)
+            stays = self._kept(item.fixed, was_fast, valid)
             for j in range(last + 1, len(self._trace.steps)):
-                held[j].append(stay)
-        for j, reasons in held.items():
+                holding[j].append(stays)
+        for j, reasons in holding.items():
             self._hold(number, j, reasons)
 
     def _kept(self, fixed: bool, before: Any, valid: Any) -> Any:
         """Require that an item stays to the end, or else that its copy in the slow memory is valid then."""
-        stay = self._m.new_bool_var("")
-        self._m.add(stay <= before)
-        self._m.add(stay + (0 if fixed else valid) >= 1)
+        stay = self._model.new_bool_var("")
+        self._model.add(stay <= before)
+        self._model.add(stay + (0 if fixed else valid) >= 1)
         return stay
 
     def _hold(self, number: int, k: int, reasons: list[Any]) -> None:
         size = self._trace.items[number].size_bytes
         if reasons and size:
-            held = self._m.new_bool_var("")
+            held = self._model.new_bool_var("")
             for reason in reasons:
-                self._m.add(held >= reason)
+                self._model.add(held >= reason)
             self._load[k].append(size * held)
 
     def _operand(self, number: int, k: int, *, writes: bool) -> Any | None:
@@ -173,54 +174,54 @@ class _CyclesModel:
             return None
         key = k, own.operand
         if key not in self._direct:
-            self._direct[key] = self._m.new_bool_var(f"direct{k}_{own.operand}")
+            self._direct[key] = self._model.new_bool_var(f"direct{k}_{own.operand}")
             rates = self._link.write_rate, self._link.read_rate
             cost = sum((a.direct_bytes or 0) / rates[not a.writes] for a in group)
             self._spent[k].append(round(cost / self.tick) * self._direct[key])
         return self._direct[key]
 
     def _transfer(self, number: int, direction: Any, active: Any) -> Any:
-        m = self._m
+        model = self._model
         size = round(self._link.cycles(self._trace.items[number].size_bytes, direction) / self.tick)
-        start = m.new_int_var(0, _TICKS * 50, "")
-        self._engine.append(m.new_optional_fixed_size_interval_var(start, size, active, ""))
+        start = model.new_int_var(0, _TICKS * 50, "")
+        self._engine.append(model.new_optional_fixed_size_interval_var(start, size, active, ""))
         return start, size
 
     def _written_out(
         self, number: int, born: int, there: Any, limit: int
     ) -> tuple[Any, dict[int, list[Any]]]:
         """Return whether a version is written out and, by step, whether it must be held until then."""
-        m = self._m
-        saved = m.new_bool_var("")
+        model = self._model
+        saved = model.new_bool_var("")
         if not self._linked:
-            m.add(saved == 0)
+            model.add(saved == 0)
             return saved, {}
-        m.add(saved <= there)
+        model.add(saved <= there)
         start, size = self._transfer(number, "out", saved)
-        m.add(start >= (self._e[born] if born >= 0 else 0)).only_enforce_if(saved)
+        model.add(start >= (self._ends[born] if born >= 0 else 0)).only_enforce_if(saved)
         unsaved: dict[int, list[Any]] = {}
         for k in range(born + 1, limit):
-            left = m.new_bool_var("")
-            m.add(start + size <= self._s[k]).only_enforce_if(saved, left.negated())
+            left = model.new_bool_var("")
+            model.add(start + size <= self._starts[k]).only_enforce_if(saved, left.negated())
             unsaved[k] = [left]
         self._out_end = start + size
         if limit >= len(self._trace.steps):
-            m.add(start + size <= self._s[-1]).only_enforce_if(saved)
+            model.add(start + size <= self._starts[-1]).only_enforce_if(saved)
         return saved, unsaved
 
     def _come_back(self, number: int, last: int, k: int, back: Any, saved: Any) -> dict[int, Any]:
         """Return, by step, whether a transfer inwards before step k has begun."""
-        m = self._m
+        model = self._model
         if not self._linked:
-            m.add(back == 0)
+            model.add(back == 0)
             return {}
         start, size = self._transfer(number, "in", back)
-        m.add(start + size <= self._s[k]).only_enforce_if(back)
-        m.add(start >= self._out_end).only_enforce_if(back, saved)
-        m.add(start >= (self._e[last] if last >= 0 else 0)).only_enforce_if(back)
+        model.add(start + size <= self._starts[k]).only_enforce_if(back)
+        model.add(start >= self._out_end).only_enforce_if(back, saved)
+        model.add(start >= (self._ends[last] if last >= 0 else 0)).only_enforce_if(back)
         begun_by: dict[int, Any] = {}
         for j in range(last + 1, k):
-            begun = m.new_bool_var("")
-            m.add(start >= self._e[j]).only_enforce_if(back, begun.negated())
+            begun = model.new_bool_var("")
+            model.add(start >= self._ends[j]).only_enforce_if(back, begun.negated())
             begun_by[j] = begun
         return begun_by

@@ -49,10 +49,11 @@ class BufferTransfer:
 
 
 @dataclass(frozen=True, slots=True)
-class _Piece:
-    """A part of a residence between moves: its place, and the transfer with which it begins.
+class _Stay:
+    """The stay of a buffer at one place: residence `number`, or a part of it between moves.
 
-    `order`: the step of the transfer, its turn before this step, and its number in this turn.
+    `transfer`: the one with which it begins. `order`: the step of the transfer, its turn before this step,
+    and its number in this turn.
     """
 
     number: int
@@ -79,21 +80,21 @@ def reside(
     scratch: dict[str, dict[int, list[Residence]]] = {}
     ordered: list[tuple[tuple[int, int, int], Transfer]] = []
     given = {io.tensor for io in tiled.graph.resident_inputs()}
-    for item, pieces in zip(draft.items, _pieces(residences, moves, transfers), strict=True):
+    for item, stays in zip(draft.items, _stays(residences, moves, transfers), strict=True):
         if item.scratch_of is not None:
             name, block = item.scratch_of
-            scratch.setdefault(name, {}).setdefault(block, []).extend(piece.place for piece in pieces)
+            scratch.setdefault(name, {}).setdefault(block, []).extend(stay.place for stay in stays)
         distance = 0
         for name, block in item.members:
             spans, places = live.of(tiled.first_block[name] + block), blocks[name, block]
             latest: dict[int, int] = {}
-            for piece, life, lived in _used(spans, pieces, name in given):
-                if lived and (transfer := piece.transfer):
+            for stay, life, lived in _used(spans, stays, name in given):
+                if lived and (transfer := stay.transfer):
                     source, to = latest[transfer.source], len(places)
                     copy = Transfer(transfer.engine, name, block, source, to, transfer.end)
-                    ordered.append((piece.order, copy))
-                latest[piece.number] = len(places)
-                places.append(Residence(life, piece.place.memory, piece.place.offset + distance))
+                    ordered.append((stay.order, copy))
+                latest[stay.number] = len(places)
+                places.append(Residence(life, stay.place.memory, stay.place.offset + distance))
             distance += tiled.block_bytes(name, block) if item.stack else 0
     counts = {name: tiled.block_count(name) for name in tiled.first_block}
     return Layout(
@@ -105,12 +106,12 @@ def reside(
     )
 
 
-def _pieces(
+def _stays(
     residences: Sequence[Sequence[Residence]], moves: Sequence[Move], transfers: Sequence[BufferTransfer]
-) -> Iterator[list[_Piece]]:
-    """Yield, by buffer, the pieces into which moves cut its residences; those of one in the order of time."""
-    pieces = {
-        (buffer, number): [_Piece(number, place)]
+) -> Iterator[list[_Stay]]:
+    """Yield, by buffer, the stays into which moves cut its residences; those of one in the order of time."""
+    stays = {
+        (buffer, number): [_Stay(number, place)]
         for buffer, places in enumerate(residences)
         for number, place in enumerate(places)
     }
@@ -118,28 +119,28 @@ def _pieces(
         places = residences[transfer.buffer]
         begin = places[transfer.to].life.lo
         turn = 0 if places[transfer.source].life.hi <= begin else 2
-        (first,) = pieces[transfer.buffer, transfer.to]
-        pieces[transfer.buffer, transfer.to] = [
+        (first,) = stays[transfer.buffer, transfer.to]
+        stays[transfer.buffer, transfer.to] = [
             replace(first, transfer=transfer, order=(begin, turn, number))
         ]
     for number, (step, (buffer, at), offset) in enumerate(moves):
-        before = pieces[buffer, at].pop()
+        before = stays[buffer, at].pop()
         life, memory = before.place.life, before.place.memory
         copy = BufferTransfer(CPU, buffer, at, at, step)
-        pieces[buffer, at] += [
+        stays[buffer, at] += [
             replace(before, place=replace(before.place, life=Interval(life.lo, step))),
-            _Piece(at, Residence(Interval(step, life.hi), memory, offset), copy, (step, 1, number)),
+            _Stay(at, Residence(Interval(step, life.hi), memory, offset), copy, (step, 1, number)),
         ]
     for buffer, places in enumerate(residences):
-        yield [piece for number in range(len(places)) for piece in pieces[buffer, number]]
+        yield [stay for number in range(len(places)) for stay in stays[buffer, number]]
 
 
-_Used = tuple[_Piece, Interval, bool]
-"""A piece that a block uses, the steps, and whether it lived before, so that it comes from elsewhere."""
+_Used = tuple[_Stay, Interval, bool]
+"""A stay that a block uses, the steps, and whether it lived before, so that it comes from elsewhere."""
 
 
-def _used(spans: Iterable[Interval], pieces: Sequence[_Piece], given: bool) -> list[_Used]:
-    """Return the pieces that a block with these live ranges uses, in the order of time.
+def _used(spans: Iterable[Interval], stays: Sequence[_Stay], given: bool) -> list[_Used]:
+    """Return the stays that a block with these live ranges uses, in the order of time.
 
     `given`: the application fills it before the first step. Two residences of a buffer may overlap when a
     step writes the block in place. The block is then written in the residence where it stays longer, or else
@@ -147,8 +148,8 @@ def _used(spans: Iterable[Interval], pieces: Sequence[_Piece], given: bool) -> l
     """
     used: list[_Used] = []
     for span in spans:
-        parts = list(_parts(span, pieces, given))
-        written = [(piece, life) for piece, life, lived in parts if not lived]
+        parts = list(_parts(span, stays, given))
+        written = [(stay, life) for stay, life, lived in parts if not lived]
         if written:
             best = max(written, key=lambda one: (one[1].hi, one[0].place.life.lo, one[0].number))[0]
             parts = [part for part in parts if part[2] or part[0].number == best.number]
@@ -156,12 +157,12 @@ def _used(spans: Iterable[Interval], pieces: Sequence[_Piece], given: bool) -> l
     return sorted(used, key=lambda part: part[1].lo)
 
 
-def _parts(span: Interval, pieces: Sequence[_Piece], given: bool) -> Iterator[_Used]:
-    for piece in pieces:
-        begin, life = piece.place.life.lo, piece.place.life.clip(span.lo, span.hi)
+def _parts(span: Interval, stays: Sequence[_Stay], given: bool) -> Iterator[_Used]:
+    for stay in stays:
+        begin, life = stay.place.life.lo, stay.place.life.clip(span.lo, span.hi)
         lived = begin == life.lo and (span.lo < begin < span.hi or (given and span.lo == 0 == begin))
-        if len(life) or len(span) == 0 or (lived and piece.transfer):
-            yield piece, life, lived
+        if len(life) or len(span) == 0 or (lived and stay.transfer):
+            yield stay, life, lived
 
 
 def input_stacks(tiled: TiledGraph, index_of: Mapping[BlockId, int]) -> tuple[tuple[int, ...], ...]:

@@ -42,7 +42,7 @@ class KernelLimits(NamedTuple):
     roomy_bytes: float = inf
 
 
-class _Way(NamedTuple):
+class _Variant(NamedTuple):
     """A variant of an operator: time, scratch, number, constants, kernel, and the peak that it needs."""
 
     ticks: float
@@ -53,7 +53,7 @@ class _Way(NamedTuple):
     level: int = 0
 
 
-Ways = Mapping[str, Sequence[_Way]]
+Variants = Mapping[str, Sequence[_Variant]]
 
 
 def alternatives(model: Model) -> Iterator[CallTile]:
@@ -106,74 +106,73 @@ def fastest(
     if not tiles:
         return model
     sizes = constant_bytes(model)
-    ways: dict[str, list[_Way]] = {}
+    variants: dict[str, list[_Variant]] = {}
     for name, tried in tiles.items():
-        before = [known(*way) for way in tried]
-        times = [each for each in before if each is not None]
+        times = [each for each in (known(*tile) for tile in tried) if each is not None]
         if len(times) < len(tried):
-            times = [time(*way) for way in tried]
-        ways[name] = [
-            _Way(ticks, call.scratch_bytes, at, sizes[name, call.variant], call.kernel)
+            times = [time(*tile) for tile in tried]
+        variants[name] = [
+            _Variant(ticks, call.scratch_bytes, at, sizes[name, call.variant], call.kernel)
             for at, (ticks, (_, call, _)) in enumerate(zip(times, tried, strict=True))
         ]
-    price = _price(model, ways, sizes, flash_percent)
-    fixed = sum(sizes[name, call.variant] for name, call in model.calls.items() if name not in ways)
-    picked = _picked(ways, price, flash_bytes - fixed)
-    calls = {name: tiles[name][way.number][1] for name, way in picked.items()}
+    price = _price(model, variants, sizes, flash_percent)
+    fixed = sum(sizes[name, call.variant] for name, call in model.calls.items() if name not in variants)
+    picked = _picked(variants, price, flash_bytes - fixed)
+    calls = {name: tiles[name][variant.number][1] for name, variant in picked.items()}
     return replace(model.with_calls(calls), constant_prices=ConstantPrices(sizes, price))
 
 
-def _picked(ways: Ways, price: float, room: float) -> Mapping[str, _Way]:
-    """Return the cheapest way of each operator that keeps the constants to `room`, or the smallest ones."""
-    picked: Mapping[str, _Way] = {}
-    for picked in _ever_smaller(ways, price):
-        if round(sum(way.constants for way in picked.values())) <= room:  # shares of equal constants
+def _picked(variants: Variants, price: float, room: float) -> Mapping[str, _Variant]:
+    """Return the cheapest variants that keep the constants to `room`, or those with the fewest constants."""
+    picked: Mapping[str, _Variant] = {}
+    for picked in _ever_smaller(variants, price):
+        if round(sum(variant.constants for variant in picked.values())) <= room:  # shares of equal constants
             break
     return picked
 
 
-def _ever_smaller(ways: Ways, price: float) -> Iterator[Mapping[str, _Way]]:
-    """Yield the cheapest way of each operator, then choices with ever fewer constants.
+def _ever_smaller(variants: Variants, price: float) -> Iterator[Mapping[str, _Variant]]:
+    """Yield the cheapest variant of each operator, then choices with ever fewer constants.
 
-    In turn, the operator that loses least time for a byte takes a smaller way.
+    In turn, the operator that loses least time for a byte takes a smaller variant.
     """
-    picked = _cheapest(ways, price)
+    picked = _cheapest(variants, price)
     yield picked
     while True:
         smaller = [
-            ((way.ticks - picked[name].ticks) / (picked[name].constants - way.constants), name, way)
-            for name, options in ways.items()
-            for way in options
-            if way.constants < picked[name].constants
+            ((it.ticks - picked[name].ticks) / (picked[name].constants - it.constants), name, it)
+            for name, options in variants.items()
+            for it in options
+            if it.constants < picked[name].constants
         ]
         if not smaller:
             return
-        _, name, way = min(smaller)
-        picked = picked | {name: way}
+        _, name, variant = min(smaller)
+        picked = picked | {name: variant}
         yield picked
 
 
-def _cheapest(ways: Ways, price: float) -> dict[str, _Way]:
-    """Return the cheapest way of each operator.
+def _cheapest(variants: Variants, price: float) -> dict[str, _Variant]:
+    """Return the cheapest variant of each operator.
 
-    A kernel that none of the fastest ways has must also save the bytes that its code takes.
+    A kernel that none of the fastest variants has must also save the bytes that its code takes.
     """
 
-    def cost(way: _Way) -> float:
-        return way.ticks + price * way.constants
+    def cost(variant: _Variant) -> float:
+        return variant.ticks + price * variant.constants
 
-    def best(options: Iterable[_Way]) -> _Way:
-        return min(options, key=lambda way: (cost(way), *way))
+    def best(options: Iterable[_Variant]) -> _Variant:
+        return min(options, key=lambda variant: (cost(variant), *variant))
 
-    picked = {name: best(options) for name, options in ways.items()}
-    present = {min(options).kernel for options in ways.values()}  # others are charged for their code
-    for kernel in sorted({way.kernel for way in picked.values()} - present):
+    picked = {name: best(options) for name, options in variants.items()}
+    present = {min(options).kernel for options in variants.values()}  # others are charged for their code
+    for kernel in sorted({variant.kernel for variant in picked.values()} - present):
         without = {
-            name: best(way for way in ways[name] if way.kernel in present)
-            for name, way in picked.items()
-            if way.kernel == kernel
+            name: best(variant for variant in variants[name] if variant.kernel in present)
+            for name, variant in picked.items()
+            if variant.kernel == kernel
         }
-        if sum(cost(way) - cost(picked[name]) for name, way in without.items()) < price * _KERNEL_BYTES:
+        if sum(cost(it) - cost(picked[name]) for name, it in without.items()) < price * _KERNEL_BYTES:
             picked |= without
         else:
             present.add(kernel)
@@ -190,48 +189,48 @@ def choose_kernels(
     the fastest variants. Below the peak every operator has its cheapest variant. Scratch lives for one
     step, so operators do not interact: if the flash has room, the choice is exact for each peak.
     """
-    ways, peak = _ways_of_steps(model, tiled, steps, time)
+    variants, peak = _variants_of_steps(model, tiled, steps, time)
     floor = max(peak, limits.peak_bytes)
-    higher = {way.level for options in ways.values() for way in options if way.level > floor}
+    higher = {variant.level for options in variants.values() for variant in options if variant.level > floor}
     levels = sorted({floor, *higher})
     byte_ticks = model.constant_prices.byte_ticks
-    best = fast = _within(ways, levels[-1], 0.0, limits)
-    fewest = byte_ticks * sum(min(way.constants for way in options) for options in ways.values())
+    best = fast = _within(variants, levels[-1], 0.0, limits)
+    fewest = byte_ticks * sum(min(variant.constants for variant in options) for options in variants.values())
     least = inf
     for level in levels:
         peak_ticks = fast.ticks * level / floor
         beyond = level > limits.roomy_bytes or bool(limits.peak_bytes)
         if peak_ticks + fewest >= least or (beyond and least < inf):
             break
-        picked = _within(ways, level, byte_ticks, limits)
+        picked = _within(variants, level, byte_ticks, limits)
         if picked.ticks > limits.ticks:
             continue
         price = peak_ticks + byte_ticks * picked.constants
         if price < least:
             best, least = picked, price
-    calls = {name: model.variants[name][way.number] for name, way in best.ways.items()}
+    calls = {name: model.variants[name][variant.number] for name, variant in best.variants.items()}
     return model.with_calls(calls), best.ticks
 
 
 class _Pick(NamedTuple):
-    """A way of each operator, and the sums of their ticks and constants."""
+    """A variant of each operator, and the sums of their ticks and constants."""
 
-    ways: Mapping[str, _Way]
+    variants: Mapping[str, _Variant]
     ticks: float
     constants: float
 
     @classmethod
-    def of(cls, ways: Mapping[str, _Way]) -> _Pick:
-        constants, ticks = _spent(ways)
-        return cls(ways, ticks, constants)
+    def of(cls, variants: Mapping[str, _Variant]) -> _Pick:
+        constants, ticks = _spent(variants)
+        return cls(variants, ticks, constants)
 
 
-def _within(ways: Ways, level: float, byte_ticks: float, limits: KernelLimits) -> _Pick:
-    """Return the ways up to a level of the peak whose constants cost least, at most `byte_ticks` a byte.
+def _within(variants: Variants, level: float, byte_ticks: float, limits: KernelLimits) -> _Pick:
+    """Return the variants up to a level of the peak whose constants cost least, at most `byte_ticks` a byte.
 
     The price falls until the ticks keep to the limit.
     """
-    within = {name: [way for way in options if way.level <= level] for name, options in ways.items()}
+    within = {name: [it for it in options if it.level <= level] for name, options in variants.items()}
     fast = _Pick.of(_picked(within, 0.0, limits.flash_bytes))
     if not byte_ticks or fast.ticks > limits.ticks:
         return fast
@@ -271,53 +270,55 @@ def smaller_constants(
     """
     prices = ConstantPrices(constant_bytes(model), model.constant_prices.byte_ticks)
     sized = replace(model, constant_prices=prices)
-    ways, floor = _ways_of_steps(sized, tiled, steps, time)
+    variants, floor = _variants_of_steps(sized, tiled, steps, time)
     own = {
         name: next((it for it in options if model.variants[name][it.number] is model.calls[name]), options[0])
-        for name, options in ways.items()
+        for name, options in variants.items()
     }
-    peak = max([floor, *(way.level for way in own.values())])
-    within = {name: [way for way in options if way.level <= peak] for name, options in ways.items()}
+    peak = max([floor, *(variant.level for variant in own.values())])
+    within = {name: [it for it in options if it.level <= peak] for name, options in variants.items()}
     size, ticks = _spent(own)
     for picked in _ever_smaller(within, model.constant_prices.byte_ticks):
         other_size, other_ticks = _spent(picked)
         yield other_size - size, other_ticks - ticks
 
 
-def _spent(picked: Mapping[str, _Way]) -> tuple[float, float]:
+def _spent(picked: Mapping[str, _Variant]) -> tuple[float, float]:
     """Return the constants and the ticks of a choice."""
-    return sum(way.constants for way in picked.values()), sum(way.ticks for way in picked.values())
+    return sum(it.constants for it in picked.values()), sum(it.ticks for it in picked.values())
 
 
-def _price(model: Model, ways: Ways, sizes: Mapping[tuple[str, str], float], flash_percent: float) -> float:
+def _price(
+    model: Model, variants: Variants, sizes: Mapping[tuple[str, str], float], flash_percent: float
+) -> float:
     """Return the ticks that a byte of constants counts.
 
     1 % of the ticks of the fastest variants is worth `flash_percent` of the program with them.
     """
-    best = {name: min(options) for name, options in ways.items()}
+    best = {name: min(options) for name, options in variants.items()}
     program = CODE_BYTES + sum(
         best[name].constants if name in best else sizes[name, call.variant]
         for name, call in model.calls.items()
     )
-    return sum(way.ticks for way in best.values()) / (flash_percent * program)
+    return sum(variant.ticks for variant in best.values()) / (flash_percent * program)
 
 
-def _ways_of_steps(
+def _variants_of_steps(
     model: Model, tiled: TiledGraph, steps: tuple[Step, ...], time: CallTime
-) -> tuple[dict[str, list[_Way]], int]:
-    """Return the ways of each operator in a schedule, and the peak with the least scratch."""
+) -> tuple[dict[str, list[_Variant]], int]:
+    """Return the variants of each operator in a schedule, and the peak with the least scratch."""
     lean = model.min_scratch
     loads = list(live_loads(tiled, steps, lean.work))
     highest: dict[int, int] = {}
     for step, load in zip(steps, loads, strict=False):
         highest[step.operator] = max(highest.get(step.operator, 0), load)
     counts = Counter(step.operator for step in steps)
-    ways = {}
+    variants = {}
     for position, load in highest.items():
         name = tiled.graph.operators[position].name
         least = lean.calls[name]
-        ways[name] = [
-            _Way(
+        variants[name] = [
+            _Variant(
                 counts[position] * _step_ticks(model, tiled, position, call, time),
                 call.scratch_bytes,
                 number,
@@ -328,7 +329,7 @@ def _ways_of_steps(
             for number, call in enumerate(model.variants[name])
             if call.state_bytes == least.state_bytes
         ]
-    return ways, max(loads, default=0)
+    return variants, max(loads, default=0)
 
 
 def _step_ticks(model: Model, tiled: TiledGraph, position: int, call: KernelCall, time: CallTime) -> float:

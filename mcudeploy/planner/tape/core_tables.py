@@ -18,7 +18,7 @@ from mcudeploy.tiling.live import core_scratch
 
 
 @dataclass(frozen=True, slots=True)
-class PartRecord:
+class SliceRecord:
     """A record of some slices: record number `base` with changes.
 
     `scratch_shift`: bytes from the first core's scratch to that of its core. For `columns` it has its own
@@ -35,7 +35,7 @@ class PartRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class PartEntry:
+class SliceEntry:
     """An entry of a core's tape: a record and rows.
 
     Without a record it is a wait until core `first` has completed `end` slices.
@@ -51,20 +51,20 @@ class PartEntry:
 class LaneTables:
     """The records of slices, numbered after those of the tape, and the entries of each core's tape."""
 
-    records: list[PartRecord]
-    lanes: list[list[PartEntry]]
+    records: list[SliceRecord]
+    lanes: list[list[SliceEntry]]
 
     @classmethod
     def of(cls, tape: Tape, calls: Mapping[str, KernelCall]) -> LaneTables:
         """Return the tables of a plan."""
-        numbers: dict[PartRecord, int] = {}
+        numbers: dict[SliceRecord, int] = {}
         count = len(tape.records) + len(tape.moves) + len(tape.waits)
         lanes = []
         for core, lane in enumerate(tape.plan.lanes):
             entries = []
             for each in lane:
                 if isinstance(each, Sync):
-                    entries.append(PartEntry(each.entry, None, each.core, each.parts))
+                    entries.append(SliceEntry(each.entry, None, each.core, each.parts))
                     continue
                 base, block = tape.record_of(each.entry)
                 rows = each.rows
@@ -72,7 +72,7 @@ class LaneTables:
                     rows = Interval(block, block + 1)
                 elif (record := _record(tape, calls, base, core, each)) is not None:
                     base = count + numbers.setdefault(record, len(numbers))
-                entries.append(PartEntry(each.entry, base, rows.lo, rows.hi))
+                entries.append(SliceEntry(each.entry, base, rows.lo, rows.hi))
             lanes.append(entries)
         return cls(list(numbers), lanes)
 
@@ -90,16 +90,16 @@ class LaneTables:
 
 def _record(
     tape: Tape, calls: Mapping[str, KernelCall], base: int, core: int, part: WorkSlice
-) -> PartRecord | None:
+) -> SliceRecord | None:
     """Return the record of a slice if it differs from the record of its step."""
     operator = tape.plan.graph.operators[tape.records[base].operator]
     call = calls[operator.name]
     shift = core * core_scratch(call.scratch_bytes)
     if part.columns is None:
-        return PartRecord(base, core, None, shift) if shift else None
+        return SliceRecord(base, core, None, shift) if shift else None
     source, output = (tape.plan.graph.tensors[name] for name in (operator.inputs[0], operator.output))
     narrow, values = part_of(call, output, part.columns)
-    return PartRecord(
+    return SliceRecord(
         base,
         core if shift else 0,
         part.columns,

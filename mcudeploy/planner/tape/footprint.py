@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 
 import numpy as np
@@ -29,83 +30,78 @@ def tables_bytes(view: PlanView, board: Board) -> int:
     plan, tape, lanes = view.plan, view.tape, view.lanes
     pointer_bytes, handed = 8 if board.is_host else 4, len(handed_over(plan, board))
     # An operator of another unit has a second record, which shares its inputs, and one that points to it.
-    pointers, words = (5 + 1) * handed, (2 + 1 + 1 % (pointer_bytes // WORD_BYTES)) * handed
+    size = Counter(pointers=(5 + 1) * handed, words=(2 + 1 + 1 % (pointer_bytes // WORD_BYTES)) * handed)
     named: set[tuple[NamedRange, int]] = set()
     for record in tape.records:
         operator = plan.graph.operators[record.operator]
-        pointers += 5 + len(operator.inputs)  # kernel, parameters, inputs, output, scratch
-        words += 2
+        size.update(pointers=5 + len(operator.inputs), words=2)  # kernel, parameters, inputs, output, scratch
         named |= set(record.touched)
         if not record.number:  # else the parameters are those of the first record
-            more = _params_size(view.calls[operator.name], pointer_bytes)
-            pointers, words = pointers + more[0], words + more[1]
-    records = len(named)
-    shared = _parts_size(tape, lanes, pointer_bytes)
-    pointers, words, records = pointers + shared[0], words + shared[1], records + shared[2]
-    halves = 0
+            size += _params_size(view.calls[operator.name], pointer_bytes)
+    size.update(tensors=len(named))
+    size += _slices_size(tape, lanes, pointer_bytes)
     for moves in tape.moves:  # a record, its input and its parameters, two tensors of places, bytes of each
-        pointers, words, records = pointers + 5 + 1 + 1, words + 2 + len(moves.sizes), records + 2
-        words += moves.engine != CPU
+        words = 2 + len(moves.sizes) + (moves.engine != CPU)
+        size.update(pointers=5 + 1 + 1, words=words, tensors=2)
     for waits in tape.waits:  # a record and its parameters, a number for each
-        pointers, words, halves = pointers + 5 + 1, words + 2 + 1, halves + len(waits.pending)
+        size.update(pointers=5 + 1, words=2 + 1, halves=len(waits.pending))
     steps = len(tape.codes)
     if view.streams:  # a record, its parameters and arenas; firmware has the steps of the tape as well
         count = len(view.streams.memories)
-        pointers, words, records = pointers + 5 + 4 + 2 * count, words + 2 + 2 + 2 * count, records + count
-        words += view.streams.table_bytes // WORD_BYTES
+        words = 2 + 2 + 2 * count + view.streams.table_bytes // WORD_BYTES
+        size.update(pointers=5 + 4 + 2 * count, words=words, tensors=count)
         steps += len(view.streams.items(steps))
-    initial_bytes = sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
-    arenas = len(plan.layout.arenas)
     if plan.parameters.parameters:  # the record of the table: three pointers, the size, the hash
-        pointers, words = pointers + 3, words + 3 + 3 % (pointer_bytes // WORD_BYTES)
-    pointers += 3 * records + 2 * arenas + 4  # an arena's size and a lead are padded to a pointer
-    words += 2 * records + 3 + 3 % (pointer_bytes // WORD_BYTES)
+        size.update(pointers=3, words=3 + 3 % (pointer_bytes // WORD_BYTES))
+    # An arena's size and a lead are padded to a pointer.
+    size.update(pointers=3 * size["tensors"] + 2 * len(plan.layout.arenas) + 4)
+    size.update(words=2 * size["tensors"] + 3 + 3 % (pointer_bytes // WORD_BYTES))
     return (
-        pointers * pointer_bytes
-        + words * WORD_BYTES
-        + halves * WORD_BYTES // 2
-        + initial_bytes
+        size["pointers"] * pointer_bytes
+        + size["words"] * WORD_BYTES
+        + size["halves"] * WORD_BYTES // 2
+        + sum(state.initial.nbytes for state in plan.graph.states if state.initial.any())
         + _offsets_bytes(tape, board.offset_unit)
         + (steps + lanes.codes) * integer_bits(max(int(tape.codes.max(initial=0)), lanes.largest)) // 8
     )
 
 
-def _params_size(call: KernelCall, pointer_bytes: int) -> tuple[int, int]:
+def _params_size(call: KernelCall, pointer_bytes: int) -> Counter[str]:
     """Return the pointers and words of a kernel's parameters, and of those of the calls that it makes."""
     values = call.params.values()
     scalars = sum(isinstance(value, int | float | np.generic) for value in values)
     padding = scalars % (pointer_bytes // WORD_BYTES) if scalars < len(values) else 0
-    pointers, words = len(values) - scalars, scalars + padding
+    size = Counter(pointers=len(values) - scalars, words=scalars + padding)
     for table in values:
         for stage in table.calls if isinstance(table, CallTable) else ():
-            more = _params_size(stage, pointer_bytes)
-            pointers, words = pointers + 2 + more[0], words + more[1]
-    return pointers, words
+            size.update(pointers=2)
+            size += _params_size(stage, pointer_bytes)
+    return size
 
 
-def _parts_size(tape: Tape, lanes: LaneTables, pointer_bytes: int) -> tuple[int, int, int]:
+def _slices_size(tape: Tape, lanes: LaneTables, pointer_bytes: int) -> Counter[str]:
     """Return the pointers, words and tensors that several cores need in addition to their tapes."""
     if not lanes.lanes:
-        return 0, 0, 0
+        return Counter()
     cores, pad = len(lanes.lanes), pointer_bytes // WORD_BYTES - 1
-    pointers, words = cores + 4, cores * (1 + pad) + 1 + pad
+    size = Counter(pointers=cores + 4, words=cores * (1 + pad) + 1 + pad)
     tensors: set[tuple[object, ...]] = set()
-    own: dict[tuple[object, ...], KernelCall] = {}
+    calls: dict[tuple[object, ...], KernelCall] = {}
     for part in lanes.records:
         record = tape.records[part.base]
         operator = tape.plan.graph.operators[record.operator]
         inputs = len(operator.inputs)
-        pointers, words = pointers + 5 + inputs, words + 2
+        size.update(pointers=5 + inputs, words=2)
         shifts = [*[part.input_shift] * inputs, part.output_shift, part.scratch_shift]
         for role, (shift, touched) in enumerate(zip(shifts, record.touched, strict=False)):
             if shift:
                 tensors.add((part.core, part.columns, min(role, inputs), touched))
         if part.call:
-            own[part.core, part.columns, operator.name] = part.call
-    for call in own.values():
-        more = _params_size(call, pointer_bytes)
-        pointers, words = pointers + more[0], words + more[1]
-    return pointers, words, len(tensors)
+            calls[part.core, part.columns, operator.name] = part.call
+    for call in calls.values():
+        size += _params_size(call, pointer_bytes)
+    size.update(tensors=len(tensors))
+    return size
 
 
 def _offsets_bytes(tape: Tape, alignment: int) -> int:

@@ -41,7 +41,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Stored:
+class TensorRecord:
     """The record of a tensor or of scratch, with its part of the offset table.
 
     `lead`: the rows that the first block lacks.
@@ -62,8 +62,8 @@ class Moves:
     """
 
     engine: str
-    old: Stored
-    new: Stored
+    old: TensorRecord
+    new: TensorRecord
     sizes: tuple[int, ...]
     ends: tuple[bool, ...]
 
@@ -216,7 +216,7 @@ class Tape:
             yield len(self.records) + numbers[key] << self.block_bits | counts[key]
             counts[key] += 1
 
-    def stored(self, named: NamedRange, version: int) -> Stored:
+    def stored(self, named: NamedRange, version: int) -> TensorRecord:
         """Return a tensor, or scratch, in one of its versions.
 
         If it changes its place, every offset is listed.
@@ -227,8 +227,8 @@ class Tape:
         pitch = row_bytes * block_rows
         if not where.changes(table) and all(at == offsets[0] + i * pitch for i, at in enumerate(offsets)):
             # contiguous (scratch: in one place): one offset serves all rows
-            return Stored(named.memory, offsets[:1], row_bytes, ONE_PIECE, lead)
-        return Stored(named.memory, offsets, row_bytes, block_rows, lead)
+            return TensorRecord(named.memory, offsets[:1], row_bytes, ONE_PIECE, lead)
+        return TensorRecord(named.memory, offsets, row_bytes, block_rows, lead)
 
     def number(self, named: NamedRange, version: int) -> int:
         """Return the number of a version among those of a tensor, or of scratch, in all memories."""
@@ -258,7 +258,8 @@ class Tape:
         moves = []
         for (engine, one, other), each in sorted(ways.items()):
             olds, news, sizes, ended = zip(*each, strict=True)
-            moves.append(Moves(engine, Stored(one, olds, 0, 1), Stored(other, news, 0, 1), sizes, ended))
+            source, target = TensorRecord(one, olds, 0, 1), TensorRecord(other, news, 0, 1)
+            moves.append(Moves(engine, source, target, sizes, ended))
         return moves
 
     def _waits(self) -> list[Waits]:
@@ -274,7 +275,7 @@ class Tape:
                 pending.setdefault(entry.engine, []).append(later)
         return [Waits(engine, tuple(each)) for engine, each in sorted(pending.items())]
 
-    def all_stored(self) -> Iterator[Stored]:
+    def all_stored(self) -> Iterator[TensorRecord]:
         """Yield every record with offsets, in the order of the table."""
         yield from (self.stored(*each) for each in self.stored_as)
         for moves in self.moves:
