@@ -17,27 +17,27 @@ _INITIAL = -1
 """The version of what is valid before the first step."""
 
 
-def check_residency(plan: Residency, trace: Trace, capacity_bytes: int) -> None:
+def check_residency(residency: Residency, trace: Trace, capacity_bytes: int) -> None:
     """Raise PlanFaultError if a residency of a trace is wrong, naming step and item.
 
     A correct residency runs every step of the trace at least once, in an order in which each reads what it
     read in the trace. The fast memory never exceeds its capacity.
     """
-    _require_steps(plan, trace)
-    if len(plan.residences) != len(trace.items) or plan.trace.items != trace.items:
+    _require_steps(residency, trace)
+    if len(residency.residences) != len(trace.items) or residency.trace.items != trace.items:
         raise PlanFaultError("the items are not those of the trace")
-    _require_order(plan)
-    replay = _Replay(plan, trace, capacity_bytes)
-    for time in range(len(plan.trace.steps)):
+    _require_order(residency)
+    replay = _Replay(residency, trace, capacity_bytes)
+    for time in range(len(residency.trace.steps)):
         replay.prepare(time)
         replay.run(time)
-    replay.prepare(len(plan.trace.steps))
+    replay.prepare(len(residency.trace.steps))
     replay.end()
 
 
-def _require_steps(plan: Residency, trace: Trace) -> None:
-    runs = Counter(step.origin for step in plan.trace.steps)
-    for time, step in enumerate(plan.trace.steps):
+def _require_steps(residency: Residency, trace: Trace) -> None:
+    runs = Counter(step.origin for step in residency.trace.steps)
+    for time, step in enumerate(residency.trace.steps):
         if not 0 <= step.origin < len(trace.steps):
             raise PlanFaultError(f"step {time} has no origin")
         source = trace.steps[step.origin]
@@ -54,16 +54,16 @@ def _require_steps(plan: Residency, trace: Trace) -> None:
         raise PlanFaultError(f"step {missing[0]} of the trace never runs")
 
 
-def _require_order(plan: Residency) -> None:
-    end, latest = len(plan.trace.steps), 0
-    for residences in plan.residences:
+def _require_order(residency: Residency) -> None:
+    end, latest = len(residency.trace.steps), 0
+    for residences in residency.residences:
         for memory in (FAST, SLOW):
             last = 0
             for life in (it.life for it in residences if it.memory == memory):
                 if not last <= life.lo < life.hi <= end:
                     raise PlanFaultError(f"residence {life} overlaps another, is empty or lies outside")
                 last = life.hi
-    for transfer in plan.transfers:
+    for transfer in residency.transfers:
         if not latest <= transfer.start <= transfer.end <= end:
             raise PlanFaultError(f"{transfer} is out of order")
         latest = transfer.start
@@ -83,20 +83,20 @@ def _versions(trace: Trace) -> list[dict[int, int]]:
 class _Replay:
     """The versions that the current residences contain, by memory and item."""
 
-    def __init__(self, plan: Residency, trace: Trace, capacity_bytes: int) -> None:
-        self._plan, self._capacity = plan, capacity_bytes
-        self._items, self._steps = trace.items, plan.trace.steps
+    def __init__(self, residency: Residency, trace: Trace, capacity_bytes: int) -> None:
+        self._residency, self._capacity = residency, capacity_bytes
+        self._items, self._steps = trace.items, residency.trace.steps
         self._expected = _versions(trace)
         self._versions: dict[str, dict[int, int]] = {FAST: {}, SLOW: {}}
         self._in_flight: dict[int, ItemTransfer] = {}
         self._fast_bytes = 0
         self._begins, self._ends = (defaultdict[int, list[tuple[int, Residence]]](list) for _ in range(2))
         self._starts = defaultdict[int, list[ItemTransfer]](list)
-        for item, residences in enumerate(plan.residences):
+        for item, residences in enumerate(residency.residences):
             for each in residences:
                 self._begins[each.life.lo].append((item, each))
                 self._ends[each.life.hi].append((item, each))
-        for transfer in plan.transfers:
+        for transfer in residency.transfers:
             self._starts[transfer.start].append(transfer)
 
     def _fail(self, time: int, item: int, fault: str) -> None:
@@ -218,6 +218,6 @@ class _Replay:
             if it.fixed and number in uses:
                 lo = 0 if it.given or it.loaded else uses[number][0]
                 hi = end if it.kept else uses[number][-1] + 1
-                lives = (each.life for each in self._plan.residences[number] if each.memory == FAST)
+                lives = (each.life for each in self._residency.residences[number] if each.memory == FAST)
                 if not any(life.lo <= lo and hi <= life.hi for life in lives):
                     self._fail(lo, number, "it is fixed, but away at times")

@@ -119,42 +119,42 @@ class Timeline:
         return sum(wait.cycles for wait in self.waits) + sum(self.direct_cycles)
 
 
-def timeline(plan: Residency, link: MemoryLink) -> Timeline:
+def timeline(residency: Residency, link: MemoryLink) -> Timeline:
     """Replay a residency that the checker accepts."""
-    steps = plan.trace.steps
+    steps = residency.trace.steps
     direct = [
         _direct_cycles(step, operands, link)
-        for step, operands in zip(steps, direct_operands(plan), strict=True)
+        for step, operands in zip(steps, direct_operands(residency), strict=True)
     ]
     core, engine = Clock(), Clock()
     starts, waits = list[float](), list[Stall]()
     ending, starting = ([list[int]() for _ in range(len(steps) + 1)] for _ in range(2))
-    for number, transfer in enumerate(plan.transfers):
+    for number, transfer in enumerate(residency.transfers):
         if transfer.end > transfer.start:
             ending[transfer.end].append(number)
         starting[transfer.start].append(number)
     for place in range(len(steps) + 1):
         for number in (*ending[place], *starting[place]):
-            transfer = plan.transfers[number]
+            transfer = residency.transfers[number]
             if transfer.start == place:
-                size = plan.trace.items[transfer.item].size_bytes
+                size = residency.trace.items[transfer.item].size_bytes
                 engine.run(link.cycles(size, transfer.direction), issued=core.now)
             if transfer.end == place and (idle := core.wait(engine.jobs[number][1])):
                 waits.append(Stall(place, number, idle))
         starts.append(core.now)
         if place < len(steps):
             core.run(steps[place].cycles + direct[place])
-    return Timeline(tuple(starts), fast_loads(plan), tuple(waits), tuple(engine.jobs), tuple(direct))
+    return Timeline(tuple(starts), fast_loads(residency), tuple(waits), tuple(engine.jobs), tuple(direct))
 
 
-def with_times(plan: Residency, link: MemoryLink) -> Residency:
+def with_times(residency: Residency, link: MemoryLink) -> Residency:
     """Return the residency with the figures of its timeline."""
-    run = timeline(plan, link)
+    run = timeline(residency, link)
     return replace(
-        plan,
+        residency,
         cycles=run.starts[-1],
         exposed_cycles=run.exposed_cycles,
-        repeated_cycles=repeated_cycles(plan.trace),
+        repeated_cycles=repeated_cycles(residency.trace),
         peak_bytes=max(run.loads, default=0),
     )
 
@@ -170,34 +170,34 @@ def repeated_cycles(trace: Trace) -> float:
     return total
 
 
-def fast_loads(plan: Residency) -> tuple[int, ...]:
+def fast_loads(residency: Residency) -> tuple[int, ...]:
     """Return the bytes of the fast memory in use during each step."""
-    change = [0] * (len(plan.trace.steps) + 1)
-    for item, residences in zip(plan.trace.items, plan.residences, strict=True):
+    change = [0] * (len(residency.trace.steps) + 1)
+    for item, residences in zip(residency.trace.items, residency.residences, strict=True):
         for each in residences:
             if each.memory == FAST:
                 change[each.life.lo] += item.size_bytes
                 change[each.life.hi] -= item.size_bytes
     return tuple(
-        load + step.work_bytes for load, step in zip(accumulate(change), plan.trace.steps, strict=False)
+        load + step.work_bytes for load, step in zip(accumulate(change), residency.trace.steps, strict=False)
     )
 
 
-def direct_operands(plan: Residency) -> list[frozenset[int]]:
+def direct_operands(residency: Residency) -> list[frozenset[int]]:
     """Return, by step, the operands that are read or written in the slow memory."""
     arriving: dict[int, list[Interval]] = {}
-    for transfer in plan.transfers:
+    for transfer in residency.transfers:
         if transfer.direction == "in":
             arriving.setdefault(transfer.item, []).append(Interval(transfer.start, transfer.end))
 
     def is_fast(place: int, access: ItemAccess) -> bool:
-        resides = any(it.memory == FAST and place in it.life for it in plan.residences[access.item])
+        resides = any(it.memory == FAST and place in it.life for it in residency.residences[access.item])
         arrives = not access.writes and any(place in flight for flight in arriving.get(access.item, ()))
         return resides and not arrives
 
     return [
         frozenset(access.operand for access in step.accesses if not is_fast(place, access))
-        for place, step in enumerate(plan.trace.steps)
+        for place, step in enumerate(residency.trace.steps)
     ]
 
 
