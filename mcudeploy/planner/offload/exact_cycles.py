@@ -60,7 +60,7 @@ def exact_cycles(trace: Trace, capacity_bytes: int, link: MemoryLink, effort: Ef
 
 
 class _CyclesModel:
-    """The variables. By step k: its start, its end, the terms of its bytes (`load`) and time (`spent`)."""
+    """The variables. By step: its start, its end, the terms of its bytes (`load`) and time (`spent`)."""
 
     def __init__(self, model: cp_model.CpModel, trace: Trace, capacity: int, link: MemoryLink) -> None:
         self._model, self._trace, self._capacity, self._link = model, trace, capacity, link
@@ -93,15 +93,15 @@ class _CyclesModel:
         item, uses = self._trace.items[number], self._uses[number]
         end = len(self._trace.steps)
         born, reads = -1, list[int]()
-        for k, reading, writing, _ in [*uses, Use(end, item.kept, writes=True, direct=False)]:
-            if reading and k < end:
-                reads.append(k)
+        for step, reading, writing, _ in [*uses, Use(end, item.kept, writes=True, direct=False)]:
+            if reading and step < end:
+                reads.append(step)
             if writing:
-                last = k == end
+                last = step == end
                 if born >= 0 or item.given or item.loaded:
-                    limit = end if last else k + reading
+                    limit = end if last else step + reading
                     self._version(number, born, reads, limit, kept=last and item.kept)
-                born, reads = k, []
+                born, reads = step, []
 
     def _version(self, number: int, born: int, reads: list[int], limit: int, *, kept: bool) -> None:
         """Add a version of an item, which step `born` writes (-1: none does), and which `limit` replaces."""
@@ -119,33 +119,33 @@ class _CyclesModel:
         model.add(valid <= saved + begins_slow)
         was_fast, last = begins_fast, born
         # By step: the variables that hold the bytes of the version in the fast memory.
-        holding: dict[int, list[Any]] = {j: list(unsaved.get(j, ())) for j in range(born + 1, limit)}
-        for k in reads:
+        holding: dict[int, list[Any]] = {step: list(unsaved.get(step, ())) for step in range(born + 1, limit)}
+        for reader in reads:
             stays, returns = (model.new_bool_var("") for _ in range(2))
-            is_fast = model.new_bool_var(f"here{number}_{k}")
+            is_fast = model.new_bool_var(f"here{number}_{reader}")
             model.add(stays <= was_fast)
             model.add(is_fast == stays + returns)
             model.add(returns <= valid)
             if item.fixed:
                 model.add(stays == 1)
-            direct = self._operand(number, k, writes=False)
+            direct = self._operand(number, reader, writes=False)
             model.add(is_fast + (0 if direct is None else direct) >= 1)
             if direct is not None:
                 model.add(direct <= valid)
                 model.add(direct + is_fast <= 1)
-            if born != k:
-                holding.setdefault(k, []).append(is_fast)
-            for j, begun in self._come_back(number, last, k, returns, saved).items():
-                holding[j].append(begun)
-            for j in range(last + 1, k):
-                holding[j].append(stays)
-            was_fast, last = is_fast, k
+            if born != reader:
+                holding.setdefault(reader, []).append(is_fast)
+            for step, begun in self._come_back(number, last, reader, returns, saved).items():
+                holding[step].append(begun)
+            for step in range(last + 1, reader):
+                holding[step].append(stays)
+            was_fast, last = is_fast, reader
         if kept:
             stays = self._kept(item.fixed, was_fast, valid)
-            for j in range(last + 1, len(self._trace.steps)):
-                holding[j].append(stays)
-        for j, reasons in holding.items():
-            self._hold(number, j, reasons)
+            for step in range(last + 1, len(self._trace.steps)):
+                holding[step].append(stays)
+        for step, reasons in holding.items():
+            self._hold(number, step, reasons)
 
     def _kept(self, fixed: bool, before: Any, valid: Any) -> Any:
         """Require that an item stays to the end, or else that its copy in the slow memory is valid then."""
@@ -154,30 +154,30 @@ class _CyclesModel:
         self._model.add(stay + (0 if fixed else valid) >= 1)
         return stay
 
-    def _hold(self, number: int, k: int, reasons: list[Any]) -> None:
+    def _hold(self, number: int, step: int, reasons: list[Any]) -> None:
         size = self._trace.items[number].size_bytes
         if reasons and size:
             held = self._model.new_bool_var("")
             for reason in reasons:
                 self._model.add(held >= reason)
-            self._load[k].append(size * held)
+            self._load[step].append(size * held)
 
-    def _operand(self, number: int, k: int, *, writes: bool) -> Any | None:
+    def _operand(self, number: int, at: int, *, writes: bool) -> Any | None:
         """Return whether the operand of an access is direct; one variable for all its items."""
-        step = self._trace.steps[k]
-        own = next(a for a in step.accesses if a.item == number and a.writes == writes)
-        group = [a for a in step.accesses if a.operand == own.operand]
-        alone = all(a.operand == own.operand for a in step.accesses if a.item == number)
-        if not self._linked or not alone or any(a.direct_bytes is None for a in group):
+        step = self._trace.steps[at]
+        own = next(access for access in step.accesses if access.item == number and access.writes == writes)
+        group = [access for access in step.accesses if access.operand == own.operand]
+        alone = all(access.operand == own.operand for access in step.accesses if access.item == number)
+        if not self._linked or not alone or any(access.direct_bytes is None for access in group):
             return None
-        if any(self._trace.items[a.item].fixed for a in group):
+        if any(self._trace.items[access.item].fixed for access in group):
             return None
-        key = k, own.operand
+        key = at, own.operand
         if key not in self._direct:
-            self._direct[key] = self._model.new_bool_var(f"direct{k}_{own.operand}")
+            self._direct[key] = self._model.new_bool_var(f"direct{at}_{own.operand}")
             rates = self._link.write_rate, self._link.read_rate
-            cost = sum((a.direct_bytes or 0) / rates[not a.writes] for a in group)
-            self._spent[k].append(round(cost / self.tick) * self._direct[key])
+            cost = sum((access.direct_bytes or 0) / rates[not access.writes] for access in group)
+            self._spent[at].append(round(cost / self.tick) * self._direct[key])
         return self._direct[key]
 
     def _transfer(self, number: int, direction: Any, active: Any) -> Any:
@@ -200,28 +200,28 @@ class _CyclesModel:
         start, size = self._transfer(number, "out", saved)
         model.add(start >= (self._ends[born] if born >= 0 else 0)).only_enforce_if(saved)
         unsaved: dict[int, list[Any]] = {}
-        for k in range(born + 1, limit):
+        for step in range(born + 1, limit):
             left = model.new_bool_var("")
-            model.add(start + size <= self._starts[k]).only_enforce_if(saved, left.negated())
-            unsaved[k] = [left]
+            model.add(start + size <= self._starts[step]).only_enforce_if(saved, left.negated())
+            unsaved[step] = [left]
         self._out_end = start + size
         if limit >= len(self._trace.steps):
             model.add(start + size <= self._starts[-1]).only_enforce_if(saved)
         return saved, unsaved
 
-    def _come_back(self, number: int, last: int, k: int, back: Any, saved: Any) -> dict[int, Any]:
-        """Return, by step, whether a transfer inwards before step k has begun."""
+    def _come_back(self, number: int, last: int, reader: int, back: Any, saved: Any) -> dict[int, Any]:
+        """Return, by step, whether the transfer inwards for step `reader` has begun."""
         model = self._model
         if not self._linked:
             model.add(back == 0)
             return {}
         start, size = self._transfer(number, "in", back)
-        model.add(start + size <= self._starts[k]).only_enforce_if(back)
+        model.add(start + size <= self._starts[reader]).only_enforce_if(back)
         model.add(start >= self._out_end).only_enforce_if(back, saved)
         model.add(start >= (self._ends[last] if last >= 0 else 0)).only_enforce_if(back)
         begun_by: dict[int, Any] = {}
-        for j in range(last + 1, k):
+        for step in range(last + 1, reader):
             begun = model.new_bool_var("")
-            model.add(start >= self._ends[j]).only_enforce_if(back, begun.negated())
-            begun_by[j] = begun
+            model.add(start >= self._ends[step]).only_enforce_if(back, begun.negated())
+            begun_by[step] = begun
         return begun_by

@@ -127,9 +127,9 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             pinned += table.size[item] * table.fixed[item]
         else:
             leaves[count + item] = 0
-    for k in range(steps):
-        lo, hi = accesses.start[k], accesses.start[k + 1]
-        work = table.work[sequence[k]]
+    for step in range(steps):
+        lo, hi = accesses.start[step], accesses.start[step + 1]
+        work = table.work[sequence[step]]
         need = work + pinned
         for place in range(lo, hi):
             item = table.item[accesses.entry[place]]
@@ -142,7 +142,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             while end < hi and table.operand[accesses.entry[end]] == table.operand[entry]:
                 item = table.item[accesses.entry[end]]
                 whole = whole and here[item]
-                able = able and (k > 0 or clean[item] or not here[item])
+                able = able and (step > 0 or clean[item] or not here[item])
                 end += 1
             if able and (tight or not whole):
                 for other in range(place, end):
@@ -150,12 +150,12 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                     item = table.item[accesses.entry[other]]
                     writes = table.writes[accesses.entry[other]]
                     if here[item] and (tight or writes or not clean[item]):
-                        here[item], leaves[last_place[item]], held = False, k, held - table.size[item]
+                        here[item], leaves[last_place[item]], held = False, step, held - table.size[item]
                     clean[item] = True
             place = end
         for place in range(lo, hi):
             item = table.item[accesses.entry[place]]
-            needed[item] = k
+            needed[item] = step
             if not directly[place] and not here[item]:
                 here[item], missing[place] = True, table.reads[accesses.entry[place]]
                 held += table.size[item]
@@ -173,7 +173,8 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                     continue
                 live[kept] = item
                 kept += 1
-                if needed[item] == k or table.fixed[item] or not table.linked or (k == 0 and not clean[item]):
+                is_bound = needed[item] == step or table.fixed[item] or not table.linked
+                if is_bound or (step == 0 and not clean[item]):
                     continue
                 back = accesses.following[last_place[item]]
                 if back >= 0 and force[accesses.entry[back]] == STAY:
@@ -181,7 +182,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 then = accesses.clock[-1] if back < 0 else accesses.clock[accesses.step[back]]
                 if (
                     held + work <= capacity
-                    and then - accesses.clock[k] < table.out_cycles[item] + table.in_cycles[item]
+                    and then - accesses.clock[step] < table.out_cycles[item] + table.in_cycles[item]
                 ):
                     continue
                 cost = 0.0 if clean[item] else table.out_cycles[item]
@@ -191,26 +192,26 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 elif rule == LONGEST:
                     score = then - accesses.clock[accesses.step[last_place[item]] + 1] - cost
                 else:
-                    score = (then - accesses.clock[k] + 1.0) * table.size[item] / (cost + 1.0)
+                    score = (then - accesses.clock[step] + 1.0) * table.size[item] / (cost + 1.0)
                 if score > best:
                     best, chosen = score, item
             alive = kept
             if chosen < 0:
                 break
-            here[chosen], clean[chosen], leaves[last_place[chosen]] = False, True, k
+            here[chosen], clean[chosen], leaves[last_place[chosen]] = False, True, step
             held -= table.size[chosen]
         if held + work > capacity:
             excess = held + work - capacity
             overflow += excess
             if excess > most:
-                most, worst = excess, k
-        load[k] = held + work
+                most, worst = excess, step
+        load[step] = held + work
         for place in range(lo, hi):
             entry = accesses.entry[place]
             item, back = table.item[entry], accesses.following[place]
             last_place[item] = place
             if not here[item]:
-                leaves[place] = k + 1
+                leaves[place] = step + 1
                 continue
             if table.writes[entry] and not directly[place]:
                 clean[item] = False
@@ -220,10 +221,10 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 here[item], held = False, held - table.size[item]
                 pinned -= table.size[item] * table.fixed[item]
                 if back < 0 and table.kept[item]:
-                    leaves[place] = k + 1
+                    leaves[place] = step + 1
             elif table.linked and (
                 (back < 0 and table.home[item])
                 or (back >= 0 and force[accesses.entry[back]] == LEAVE and not table.fixed[item])
             ):
-                here[item], clean[item], leaves[place], held = False, True, k + 1, held - table.size[item]
+                here[item], clean[item], leaves[place], held = False, True, step + 1, held - table.size[item]
     return Choice(leaves, missing, directly, load, overflow, worst)

@@ -139,17 +139,17 @@ class OffloadSearch:
         costs: dict[tuple[int, int], float] = {}
         tight = now.choice.load > self._capacity
         next_tight = np.flatnonzero(tight)
-        for f in range(int(now.accesses.start[-1])):
-            item, before = int(table.item[now.accesses.entry[f]]), int(now.accesses.before[f])
-            if not table.reads[now.accesses.entry[f]] or self._producers.producer[item] < 0:
+        for place in range(int(now.accesses.start[-1])):
+            item, before = int(table.item[now.accesses.entry[place]]), int(now.accesses.before[place])
+            if not table.reads[now.accesses.entry[place]] or self._producers.producer[item] < 0:
                 continue
-            missing = bool(now.choice.missing[f] or now.choice.direct[f])
+            missing = bool(now.choice.missing[place] or now.choice.direct[place])
             if len(next_tight):
-                lo, hi = now.accesses.step[before], now.accesses.step[f]
+                lo, hi = now.accesses.step[before], now.accesses.step[place]
                 at = int(np.searchsorted(next_tight, lo, side="right"))
                 missing = at < len(next_tight) and next_tight[at] < hi
             if missing:
-                step = int(self.best.owner[now.accesses.step[f]])
+                step = int(self.best.owner[now.accesses.step[place]])
                 cycles = float(table.cycles[self._producers.producer[item]])
                 costs[item, step] = cycles / max(1, int(table.size[item]))
         return sorted(costs, key=lambda each: (costs[each], each))
@@ -171,9 +171,9 @@ class OffloadSearch:
         gained = 0
         now, table = self.best.run, self._table
         tried: set[int] = set()
-        for f in range(int(now.accesses.start[-1])):
-            entry, before = int(now.accesses.entry[f]), int(now.accesses.before[f])
-            if not table.reads[entry] or now.accesses.step[f] <= now.accesses.step[before] + 1:
+        for place in range(int(now.accesses.start[-1])):
+            entry, before = int(now.accesses.entry[place]), int(now.accesses.before[place])
+            if not table.reads[entry] or now.accesses.step[place] <= now.accesses.step[before] + 1:
                 continue
             if now.choice.leaves[before] < 0 or entry in tried:
                 continue

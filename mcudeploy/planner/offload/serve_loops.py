@@ -88,48 +88,51 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             wanted[wants] = place
             wants += 1
     now = free = 0.0
-    for k in range(steps + 1):
+    for step in range(steps + 1):
         begin = now
-        # Items that step k - 1 accessed last: gone at once, or waiting to be written out.
-        for place in range(accesses.start[k - 1] if k else count, accesses.start[k] if k else count + items):
+        # Items of the accesses of the step before: gone at once, or waiting to be written out.
+        first_place, end_place = count, count + items
+        if step > 0:
+            first_place, end_place = accesses.start[step - 1], accesses.start[step]
+        for place in range(first_place, end_place):
             item = _item_at(table, accesses, place)
             if table.writes[accesses.entry[place]] if place < count else table.loaded[item]:
                 clean[item] = choice.direct[place] if place < count else table.given[item]
                 last = -1 if clean[item] or not table.linked else _leaving(table, accesses, choice, place)
-                if last >= 0 and k < steps:
+                if last >= 0 and step < steps:
                     pending[waiting] = last
                     waiting += 1
             if leaves[place] >= 0 and not choice.direct[place] and clean[item] and transfer_of[place] < 0:
-                _add(load, k, leaves[place], -table.size[item])
+                _add(load, step, leaves[place], -table.size[item])
         # Items that should have left by now stay a step longer; items in use stay.
         left = 0
         for at in range(waiting):
             place = pending[at]
             item = _item_at(table, accesses, place)
             back = accesses.following[place]
-            if back >= 0 and accesses.step[back] == k and not choice.direct[back]:
-                _add(load, leaves[place], k, table.size[item])
+            if back >= 0 and accesses.step[back] == step and not choice.direct[back]:
+                _add(load, leaves[place], step, table.size[item])
                 missing[back] = False
                 place = -1 if table.writes[accesses.entry[back]] else _leaving(table, accesses, choice, back)
                 if place < 0:
                     continue
             pending[left] = place
             left += 1
-            if leaves[place] <= k < steps:
-                _add(load, leaves[place], k + 1, table.size[item])
-                leaves[place] = k + 1
+            if leaves[place] <= step < steps:
+                _add(load, leaves[place], step + 1, table.size[item])
+                leaves[place] = step + 1
         waiting = left
-        if k == steps:
+        if step == steps:
             for at in range(transfers):
                 if not p_in[at] and p_end[at] >= steps:
                     now = max(now, p_done[at])
-            waits[k] = now - begin
+            waits[step] = now - begin
             break
         # What is read directly must have been written out; what does not fit must have left.
-        urgent = accesses.start[k]
+        urgent = accesses.start[step]
         while True:
             chosen = -1
-            while urgent < accesses.start[k + 1]:
+            while urgent < accesses.start[step + 1]:
                 item = table.item[accesses.entry[urgent]]
                 if choice.direct[urgent] and table.reads[accesses.entry[urgent]]:
                     for at in range(waiting):
@@ -139,37 +142,38 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                         free = max(now, free) + table.out_cycles[item]
                         now = free
                         p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
-                        p_start[transfers], p_end[transfers] = k, k
+                        p_start[transfers], p_end[transfers] = step, step
                         transfers += 1
                         clean[item] = True
                     for at in range(flights):
-                        if p_item[in_flight[at]] == item and p_end[in_flight[at]] > k:
+                        if p_item[in_flight[at]] == item and p_end[in_flight[at]] > step:
                             now = max(now, p_done[in_flight[at]])
-                            _add(load, k, p_end[in_flight[at]], -table.size[p_item[in_flight[at]]])
-                            p_end[in_flight[at]] = k
+                            _add(load, step, p_end[in_flight[at]], -table.size[p_item[in_flight[at]]])
+                            p_end[in_flight[at]] = step
                 if chosen >= 0:
                     break
                 urgent += 1
-            if chosen < 0 and load[k] <= capacity:
+            if chosen < 0 and load[step] <= capacity:
                 break
             if chosen < 0:
                 first = -1
                 left = 0
                 for at in range(flights):
                     sent = in_flight[at]
-                    if p_end[sent] > k or accesses.step[p_place[sent]] >= k:
+                    if p_end[sent] > step or accesses.step[p_place[sent]] >= step:
                         in_flight[left] = sent
                         left += 1
-                        if accesses.step[p_place[sent]] < k and (first < 0 or p_done[sent] < p_done[first]):
+                        is_first = first < 0 or p_done[sent] < p_done[first]
+                        if accesses.step[p_place[sent]] < step and is_first:
                             first = sent
                 flights = left
                 if first >= 0:
                     now = max(now, p_done[first])
-                    _add(load, k, p_end[first], -table.size[p_item[first]])
-                    p_end[first] = k
+                    _add(load, step, p_end[first], -table.size[p_item[first]])
+                    p_end[first] = step
                     continue
                 for at in range(waiting):
-                    if accesses.step[pending[at]] < k and (
+                    if accesses.step[pending[at]] < step and (
                         chosen < 0 or leaves[pending[at]] < leaves[pending[chosen]]
                     ):
                         chosen = at
@@ -182,26 +186,26 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             free = max(now, free) + table.out_cycles[item]
             now = free
             p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
-            p_start[transfers], p_end[transfers] = k, k
+            p_start[transfers], p_end[transfers] = step, step
             transfer_of[place] = transfers
             transfers += 1
             clean[item] = True
-            _add(load, k, leaves[place], -table.size[item])
-        for place in range(accesses.start[k], accesses.start[k + 1]):
+            _add(load, step, leaves[place], -table.size[item])
+        for place in range(accesses.start[step], accesses.start[step + 1]):
             if missing[place] and transfer_of[place] >= 0:
                 now = max(now, p_done[transfer_of[place]])
-        for place in range(accesses.start[k], accesses.start[k + 1]):
+        for place in range(accesses.start[step], accesses.start[step + 1]):
             if not missing[place] or transfer_of[place] >= 0:
                 continue
             item, sent = table.item[accesses.entry[place]], transfer_of[accesses.before[place]]
-            if sent >= 0 and p_end[sent] > k:
+            if sent >= 0 and p_end[sent] > step:
                 now = max(now, p_done[sent])
-                _add(load, k, p_end[sent], -table.size[item])
-                p_end[sent] = k
+                _add(load, step, p_end[sent], -table.size[item])
+                p_end[sent] = step
             free = max(now, free) + table.in_cycles[item]
             now = free
             p_item[transfers], p_in[transfers], p_done[transfers] = item, True, free
-            p_start[transfers], p_end[transfers] = k, k
+            p_start[transfers], p_end[transfers] = step, step
             transfer_of[place] = transfers
             transfers += 1
         # What returns to the slow memory begins to leave before the last step.
@@ -209,24 +213,24 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
         for at in range(waiting):
             place = pending[at]
             item = _item_at(table, accesses, place)
-            if k < steps - 1 or not table.home[item] or accesses.following[place] >= 0:
+            if step < steps - 1 or not table.home[item] or accesses.following[place] >= 0:
                 pending[left] = place
                 left += 1
                 continue
             free = max(now, free) + table.out_cycles[item]
             p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
-            p_start[transfers], p_end[transfers] = k, steps if table.overlapped else k
+            p_start[transfers], p_end[transfers] = step, steps if table.overlapped else step
             if not table.overlapped:
                 now = free
-                _add(load, k, leaves[place], -table.size[item])
+                _add(load, step, leaves[place], -table.size[item])
             transfer_of[place], p_place[transfers] = transfers, place
             transfers += 1
             clean[item] = True
         waiting = left
-        waits[k] = now - begin
-        spent = table.cycles[sequence[k]]
+        waits[step] = now - begin
+        spent = table.cycles[sequence[step]]
         last = -1
-        for place in range(accesses.start[k], accesses.start[k + 1]):
+        for place in range(accesses.start[step], accesses.start[step + 1]):
             if choice.direct[place] and table.operand[accesses.entry[place]] != last:
                 last = table.operand[accesses.entry[place]]
                 spent += table.direct[accesses.entry[place]]
@@ -238,7 +242,7 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 item = _item_at(table, accesses, place)
                 back = accesses.following[place]
                 if back >= 0 and not choice.direct[back]:
-                    gap = accesses.clock[accesses.step[back]] - accesses.clock[k]
+                    gap = accesses.clock[accesses.step[back]] - accesses.clock[step]
                     if gap < max(free - now, 0.0) + table.out_cycles[item] + table.in_cycles[item]:
                         continue  # if there is room it never leaves
                 due = accesses.clock[leaves[place]] - table.out_cycles[item]
@@ -246,7 +250,7 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                     best, chosen = due, at
             while next_want < wants:
                 place = wanted[next_want]
-                if accesses.step[place] > k and transfer_of[place] < 0:
+                if accesses.step[place] > step and transfer_of[place] < 0:
                     break
                 next_want += 1
             tried = 0
@@ -255,38 +259,38 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 place = wanted[at]
                 at += 1
                 before = accesses.before[place]
-                used = before < count and accesses.step[before] >= k
+                used = before < count and accesses.step[before] >= step
                 if transfer_of[place] >= 0 or used or not missing[place]:
                     continue
                 tried += 1
                 item, sent = table.item[accesses.entry[place]], transfer_of[before]
-                leaves_now = sent >= 0 and (p_end[sent] > k or p_start[sent] == k)
-                if not clean[item] or (k == 0 and table.loaded[item]) or leaves_now:
+                leaves_now = sent >= 0 and (p_end[sent] > step or p_start[sent] == step)
+                if not clean[item] or (step == 0 and table.loaded[item]) or leaves_now:
                     continue
                 due = accesses.clock[accesses.step[place]] - table.in_cycles[item]
-                if due < best and _fits(load, k, accesses.step[place], table.size[item], capacity):
+                if due < best and _fits(load, step, accesses.step[place], table.size[item], capacity):
                     best, inward = due, place
                     break
             if inward >= 0:
                 item = table.item[accesses.entry[inward]]
                 free = max(now, free) + table.in_cycles[item]
                 p_item[transfers], p_in[transfers], p_done[transfers] = item, True, free
-                p_start[transfers], p_end[transfers] = k, accesses.step[inward]
+                p_start[transfers], p_end[transfers] = step, accesses.step[inward]
                 transfer_of[inward] = transfers
                 transfers += 1
-                _add(load, k, accesses.step[inward], table.size[item])
+                _add(load, step, accesses.step[inward], table.size[item])
             elif chosen >= 0:
                 place = pending[chosen]
                 waiting -= 1
                 pending[chosen] = pending[waiting]
                 item = _item_at(table, accesses, place)
                 free = max(now, free) + table.out_cycles[item]
-                end = k + 1
-                late = now + spent - accesses.clock[k + 1]
+                end = step + 1
+                late = now + spent - accesses.clock[step + 1]
                 while end < steps and accesses.clock[end] + late < free:
                     end += 1
                 p_item[transfers], p_in[transfers], p_done[transfers] = item, False, free
-                p_start[transfers], p_end[transfers] = k, end
+                p_start[transfers], p_end[transfers] = step, end
                 transfer_of[place], p_place[transfers] = transfers, place
                 in_flight[flights] = transfers
                 flights += 1

@@ -125,11 +125,11 @@ def _ranked(items: Ints, ranking: tuple[Floats, int], spans: tuple[Ints, Ints, I
     keys, crowd = ranking
     lo, hi, room = spans
     if crowd >= 0:
-        for u in items:
+        for rect in items:
             most = -_FAR
-            for s in range(lo[u], hi[u]):
-                most = max(most, left[s] - room[s])
-            keys[crowd][u] = -most
+            for section in range(lo[rect], hi[rect]):
+                most = max(most, left[section] - room[section])
+            keys[crowd][rect] = -most
     picked = floats(len(items), 0.0)
     for row in range(len(keys) - 1, -1, -1):
         for k in range(len(items)):
@@ -139,13 +139,13 @@ def _ranked(items: Ints, ranking: tuple[Floats, int], spans: tuple[Ints, Ints, I
 
 
 @compiled_as(f"boolean(int64, int64, {_FIXED}, {_INTS}, {_INTS})")
-def _too_high(u: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
-    """Return True if the remaining bytes above rectangle u, in total or singly, exceed the room."""
+def _too_high(rect: int, top: int, fixed: tuple[Ints, ...], left: Ints, done: Ints) -> bool:
+    """Return True if the remaining bytes above a rectangle, in total or singly, exceed the room."""
     size, lo, hi, near_at, near, room, lid, _, _ = fixed
-    for s in range(lo[u], hi[u]):
-        if top + left[s] - size[u] > room[s]:
+    for section in range(lo[rect], hi[rect]):
+        if top + left[section] - size[rect] > room[section]:
             return True
-    for k in range(near_at[u], near_at[u + 1]):
+    for k in range(near_at[rect], near_at[rect + 1]):
         other = near[k]
         if done[other] == 0 and top + size[other] > lid[other]:
             return True
@@ -159,9 +159,8 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
 ) -> int:  # fmt: skip
     """Place `items`, in the order of their rank and none below an offset and rank.
 
-    u is a rectangle, s a section. `floor` and `left` are by section: the skyline, and the sum of unplaced
-    bytes. `least` is the skyline under each rectangle, up to its alignment, `lid` the least room above it.
-    All are restored on failure.
+    `floor` and `left` are by section: the skyline, and the sum of unplaced bytes. `least` is the skyline
+    under each rectangle, up to its alignment, `lid` the least room above it. All are restored on failure.
     """
     size, lo, hi, near_at, near, room, lid, twin, multiple = fixed
     rank, floor, left, least, offset, done, used = state
@@ -174,48 +173,48 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     if count == 0:
         return 1
     begin, end, lowest_top = _FAR, 0, _FAR
-    for u in items:
-        begin = min(begin, lo[u])
-        end = max(end, hi[u])
-        lowest_top = min(lowest_top, least[u] + size[u])
+    for rect in items:
+        begin = min(begin, lo[rect])
+        end = max(end, hi[rect])
+        lowest_top = min(lowest_top, least[rect] + size[rect])
     used[1] -= end - begin
     # The lowest possible offset in each section, and the number of rectangles that cross its start.
     lowest = ints(end - begin, _FAR)
     crossing = ints(end - begin + 1, 0)
-    for u in items:
-        at = least[u]
-        if at < last or (at == last and rank[u] < last_rank):
+    for rect in items:
+        at = least[rect]
+        if at < last or (at == last and rank[rect] < last_rank):
             at = last + 1
-        if at + size[u] > lid[u]:
+        if at + size[rect] > lid[rect]:
             return 0
-        used[1] -= (hi[u] - lo[u]) // _CELLS
-        for s in range(lo[u] - begin, hi[u] - begin):
-            if at < lowest[s]:  # noqa: PLR1730 - without numba `min` takes twice as long
-                lowest[s] = at
-        crossing[lo[u] - begin + 1] += 1
-        crossing[hi[u] - begin] -= 1
+        used[1] -= (hi[rect] - lo[rect]) // _CELLS
+        for section in range(lo[rect] - begin, hi[rect] - begin):
+            if at < lowest[section]:  # noqa: PLR1730 - without numba `min` takes twice as long
+                lowest[section] = at
+        crossing[lo[rect] - begin + 1] += 1
+        crossing[hi[rect] - begin] -= 1
     part, reach, highest = ints(end - begin, 0), 0, _FAR
-    for s in range(end - begin):
-        if left[begin + s] > 0:
-            spare = room[begin + s] - left[begin + s]
-            if floor[begin + s] > spare or lowest[s] > spare:
+    for section in range(end - begin):
+        if left[begin + section] > 0:
+            spare = room[begin + section] - left[begin + section]
+            if floor[begin + section] > spare or lowest[section] > spare:
                 return 0
             highest = min(highest, spare)
-        reach += crossing[s]
-        part[s] = (part[s - 1] if s > 0 else -1) + (1 if reach == 0 else 0)
+        reach += crossing[section]
+        part[section] = (part[section - 1] if section > 0 else -1) + (1 if reach == 0 else 0)
     if part[-1] > 0:
         old_floor, old_left = floor[begin:end].copy(), left[begin:end].copy()
         old_least, old_rank = _picked(least, items), _picked(rank, items)
         members = ints(part[-1] + 1, 0)
-        for u in items:
-            members[part[lo[u] - begin]] += 1
+        for rect in items:
+            members[part[lo[rect] - begin]] += 1
         outcome = 1
         for number in ascending(members):  # small ones are refuted soonest
             some = ints(members[number], 0)
             k = 0
-            for u in items:
-                if part[lo[u] - begin] == number:
-                    some[k] = u
+            for rect in items:
+                if part[lo[rect] - begin] == number:
+                    some[k] = rect
                     k += 1
             some = _ranked(some, ranking, (lo, hi, room), left)
             for k in range(len(some)):
@@ -230,45 +229,45 @@ def _search(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 least[items[k]], rank[items[k]], done[items[k]] = old_least[k], old_rank[k], 0
         return outcome
     candidates, places, k = ints(count, 0), ints(count, 0), 0
-    for u in items:
-        at = least[u]
-        if at >= lowest_top or at > highest or at < last or (at == last and rank[u] < last_rank):
+    for rect in items:
+        at = least[rect]
+        if at >= lowest_top or at > highest or at < last or (at == last and rank[rect] < last_rank):
             continue
-        if twin[u] >= 0 and done[twin[u]] == 0:
+        if twin[rect] >= 0 and done[twin[rect]] == 0:
             continue
-        candidates[k], places[k] = u, at * len(rank) + rank[u]
+        candidates[k], places[k] = rect, at * len(rank) + rank[rect]
         k += 1
     rest = ints(count - 1, 0)
     for choice in ascending(places[:k]):
-        u = candidates[choice]
-        at, top = least[u], least[u] + size[u]
-        used[1] -= near_at[u + 1] - near_at[u]
-        if _too_high(u, top, fixed, left, done):
+        rect = candidates[choice]
+        at, top = least[rect], least[rect] + size[rect]
+        used[1] -= near_at[rect + 1] - near_at[rect]
+        if _too_high(rect, top, fixed, left, done):
             continue
         k = 0
         for other in items:
-            if other != u:
+            if other != rect:
                 rest[k] = other
                 k += 1
-        begin, end = lo[u], hi[u]
+        begin, end = lo[rect], hi[rect]
         old_floor = floor[begin:end].copy()
-        for s in range(begin, end):
-            floor[s] = top
-            left[s] -= size[u]
-        old_least = ints(near_at[u + 1] - near_at[u], 0)
+        for section in range(begin, end):
+            floor[section] = top
+            left[section] -= size[rect]
+        old_least = ints(near_at[rect + 1] - near_at[rect], 0)
         for k in range(len(old_least)):
-            other = near[near_at[u] + k]
+            other = near[near_at[rect] + k]
             old_least[k] = least[other]
             if done[other] == 0:
                 least[other] = max(least[other], -(-top // multiple[other]) * multiple[other])
-        offset[u], done[u] = at, 1
-        outcome = _search(rest, (at, rank[u]), fixed, ranking, state)
+        offset[rect], done[rect] = at, 1
+        outcome = _search(rest, (at, rank[rect]), fixed, ranking, state)
         if outcome != 0:
             return outcome
-        done[u] = 0
+        done[rect] = 0
         for k in range(len(old_least)):
-            least[near[near_at[u] + k]] = old_least[k]
-        for s in range(begin, end):
-            left[s] += size[u]
+            least[near[near_at[rect] + k]] = old_least[k]
+        for section in range(begin, end):
+            left[section] += size[rect]
         floor[begin:end] = old_floor
     return 0

@@ -94,31 +94,31 @@ def _bury(arena: Occupancy, scene: MoveTable, now: int) -> int:
 
 
 @compiled
-def _put(u: int, place: int, arena: Occupancy) -> None:
-    """Insert rectangle u at an offset."""
+def _put(rect: int, place: int, arena: Occupancy) -> None:
+    """Insert a rectangle at an offset."""
     live, at, k = arena.live, arena.at, arena.counts[0]
-    at[u] = place
+    at[rect] = place
     while k > 0 and at[live[k - 1]] > place:
         live[k] = live[k - 1]
         k -= 1
-    live[k] = u
+    live[k] = rect
     arena.counts[0] += 1
 
 
 @compiled
-def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings) -> int:
-    """Return the number of places for rectangle u: both ends of each sufficient gap, with their rank."""
+def _places(rect: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Openings) -> int:
+    """Return the number of places for a rectangle: both ends of each sufficient gap, with their rank."""
     live, at, count = arena.live, arena.at, arena.counts[0]
     death, size, grain = scene.death, scene.size, scene.grain
     place, rank = openings.place, openings.rank
     choices, low = 0, 0
     for k in range(count + 1):
         high = at[live[k]] if k < count else scene.limit
-        first, last = -(-low // grain[u]) * grain[u], (high - size[u]) // grain[u] * grain[u]
+        first, last = -(-low // grain[rect]) * grain[rect], (high - size[rect]) // grain[rect] * grain[rect]
         if first <= last:
-            gap = high - low - size[u]
-            below = abs(death[live[k - 1]] - death[u]) if k > 0 else _FAR
-            above = abs(death[live[k]] - death[u]) if k < count else _FAR
+            gap = high - low - size[rect]
+            below = abs(death[live[k - 1]] - death[rect]) if k > 0 else _FAR
+            above = abs(death[live[k]] - death[rect]) if k < count else _FAR
             if gap == 0:
                 below = above = min(below, above)
             for end in range(1 if first == last else 2):
@@ -138,19 +138,19 @@ def _places(u: int, arena: Occupancy, scene: MoveTable, rule: int, openings: Ope
 
 
 @compiled
-def _cost(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> float:
-    """Return the cost of moving rectangle v before step `now`. Overlapping places need several pieces."""
-    way, size = abs(arena.at[v] - to), scene.size[v]
-    if way == 0 or scene.birth[v] == now:
+def _cost(mover: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> float:
+    """Return the cost of a move before step `now`: if old and new place overlap, it has several pieces."""
+    way, size = abs(arena.at[mover] - to), scene.size[mover]
+    if way == 0 or scene.birth[mover] == now:
         return 0.0
     pieces = 1 if way >= size else -(-size // way)
     return float(scene.price[0] + scene.price[1] * pieces + scene.price[2] * size)
 
 
 @compiled
-def _may_move(v: int, now: int, scene: MoveTable) -> bool:
-    """Return whether rectangle v may move before step `now`; one that is born then has no bytes yet."""
-    return bool((scene.free[v] <= now or scene.birth[v] == now) and now < scene.held[v])
+def _may_move(mover: int, now: int, scene: MoveTable) -> bool:
+    """Return whether a rectangle may move before step `now`; one that is born then has no bytes yet."""
+    return bool((scene.free[mover] <= now or scene.birth[mover] == now) and now < scene.held[mover])
 
 
 @compiled
@@ -178,71 +178,72 @@ def _least(values: Ints | Floats, count: int) -> int:
 
 
 @compiled
-def _ways(u: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int:
-    """Return the number of ways to make room for u.
+def _ways(rect: int, arena: Occupancy, scene: MoveTable, openings: Openings) -> int:
+    """Return the number of ways to make room for a rectangle.
 
-    A way is a kind, the first of `live`, the end, u's place, and a jump's target.
+    A way is a kind, the first of `live`, the end, the place of `rect`, and a jump's target.
     """
     live, at, count = arena.live, arena.at, arena.counts[0]
     size, grain, limit = scene.size, scene.grain, scene.limit
-    now, choices = scene.birth[u], 0
-    for a in range(count):
-        v = live[a]
-        below = at[live[a - 1]] + size[live[a - 1]] if a > 0 else 0
-        above = at[live[a + 1]] if a + 1 < count else limit
-        if at[v] > below:  # a gap below it: it and those above close up downwards
+    now, choices = scene.birth[rect], 0
+    for origin in range(count):
+        mover = live[origin]
+        below = at[live[origin - 1]] + size[live[origin - 1]] if origin > 0 else 0
+        above = at[live[origin + 1]] if origin + 1 < count else limit
+        if at[mover] > below:  # a gap below it: it and those above close up downwards
             end, total = below, 0.0
-            for b in range(a, count):
-                w = live[b]
-                if not _may_move(w, now, scene):
+            for reach in range(origin, count):
+                moved = live[reach]
+                if not _may_move(moved, now, scene):
                     break
-                to = -(-end // grain[w]) * grain[w]
-                total += _cost(w, to, arena, scene, now)
-                end = to + size[w]
-                place = -(-end // grain[u]) * grain[u]
-                if place + size[u] <= (at[live[b + 1]] if b + 1 < count else limit):
-                    _add_way(openings, choices, DOWN, (a, b + 1, place), total)
+                to = -(-end // grain[moved]) * grain[moved]
+                total += _cost(moved, to, arena, scene, now)
+                end = to + size[moved]
+                place = -(-end // grain[rect]) * grain[rect]
+                if place + size[rect] <= (at[live[reach + 1]] if reach + 1 < count else limit):
+                    _add_way(openings, choices, DOWN, (origin, reach + 1, place), total)
                     choices += 1
                     break
-        if at[v] + size[v] < above:  # a gap above it: it and those below close up upwards
+        if at[mover] + size[mover] < above:  # a gap above it: it and those below close up upwards
             end, total = above, 0.0
-            for b in range(a, -1, -1):
-                w = live[b]
-                if not _may_move(w, now, scene):
+            for reach in range(origin, -1, -1):
+                moved = live[reach]
+                if not _may_move(moved, now, scene):
                     break
-                to = (end - size[w]) // grain[w] * grain[w]
-                total += _cost(w, to, arena, scene, now)
+                to = (end - size[moved]) // grain[moved] * grain[moved]
+                total += _cost(moved, to, arena, scene, now)
                 end = to
-                place = (end - size[u]) // grain[u] * grain[u]
-                if place >= (at[live[b - 1]] + size[live[b - 1]] if b > 0 else 0):
-                    _add_way(openings, choices, UP, (b, a + 1, place), total)
+                place = (end - size[rect]) // grain[rect] * grain[rect]
+                if place >= (at[live[reach - 1]] + size[live[reach - 1]] if reach > 0 else 0):
+                    _add_way(openings, choices, UP, (reach, origin + 1, place), total)
                     choices += 1
                     break
-        place = -(-below // grain[u]) * grain[u]
-        if _may_move(v, now, scene) and place + size[u] <= above:
+        place = -(-below // grain[rect]) * grain[rect]
+        if _may_move(mover, now, scene) and place + size[rect] <= above:
             low, best, to = 0, limit + 1, -1
             for k in range(count + 1):
                 high = at[live[k]] if k < count else limit
-                first = -(-low // grain[v]) * grain[v]
-                if k not in (a, a + 1) and first + size[v] <= high and high - low < best:
+                first = -(-low // grain[mover]) * grain[mover]
+                if k not in (origin, origin + 1) and first + size[mover] <= high and high - low < best:
                     best, to = high - low, first
                 if k < count:
                     low = high + size[live[k]]
             if to >= 0:
-                _add_way(openings, choices, JUMP, (a, a + 1, place), _cost(v, to, arena, scene, now))
+                cost = _cost(mover, to, arena, scene, now)
+                _add_way(openings, choices, JUMP, (origin, origin + 1, place), cost)
                 openings.way[choices * _WAY_SIZE + 4] = to
                 choices += 1
     return choices
 
 
 @compiled
-def _move_to(v: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> None:
-    """Move rectangle v to another offset before step `now`."""
+def _move_to(mover: int, to: int, arena: Occupancy, scene: MoveTable, now: int) -> None:
+    """Move a rectangle to another offset before step `now`."""
     line = arena.counts[1] * _MOVE_SIZE
-    if arena.at[v] != to and scene.birth[v] != now and line < len(arena.moves):
-        arena.moves[line], arena.moves[line + 1], arena.moves[line + 2] = now, v, to
+    if arena.at[mover] != to and scene.birth[mover] != now and line < len(arena.moves):
+        arena.moves[line], arena.moves[line + 1], arena.moves[line + 2] = now, mover, to
         arena.counts[1] += 1
-    arena.at[v] = to
+    arena.at[mover] = to
 
 
 @compiled
@@ -254,23 +255,23 @@ def _make_way(way: Ints, arena: Occupancy, scene: MoveTable, now: int) -> None:
     if way[0] == DOWN:
         low = at[live[first - 1]] + size[live[first - 1]] if first > 0 else 0
         for k in range(first, end):
-            v = live[k]
-            low = -(-low // grain[v]) * grain[v]
-            _move_to(v, low, arena, scene, now)
-            low += size[v]
+            mover = live[k]
+            low = -(-low // grain[mover]) * grain[mover]
+            _move_to(mover, low, arena, scene, now)
+            low += size[mover]
     elif way[0] == UP:
         high = at[live[end]] if end < count else scene.limit
         for k in range(end - 1, first - 1, -1):
-            v = live[k]
-            high = (high - size[v]) // grain[v] * grain[v]
-            _move_to(v, high, arena, scene, now)
+            mover = live[k]
+            high = (high - size[mover]) // grain[mover] * grain[mover]
+            _move_to(mover, high, arena, scene, now)
     else:
-        v = live[first]
-        _move_to(v, way[4], arena, scene, now)
+        mover = live[first]
+        _move_to(mover, way[4], arena, scene, now)
         for k in range(first, count - 1):
             live[k] = live[k + 1]
         arena.counts[0] -= 1
-        _put(v, way[4], arena)
+        _put(mover, way[4], arena)
 
 
 @compiled
@@ -287,12 +288,12 @@ def _free_run(
 ) -> tuple[int, int]:
     """Place births by a rule until one finds no place; return how many have one, and the work."""
     work = 0
-    for number, u in enumerate(births):
-        work += _bury(arena, scene, scene.birth[u]) + 1
-        choices = _places(u, arena, scene, rule, openings)
+    for number, rect in enumerate(births):
+        work += _bury(arena, scene, scene.birth[rect]) + 1
+        choices = _places(rect, arena, scene, rule, openings)
         if choices == 0:
             return number, work
-        _put(u, openings.place[_least(openings.rank, choices)], arena)
+        _put(rect, openings.place[_least(openings.rank, choices)], arena)
     return len(births), work
 
 
@@ -305,21 +306,21 @@ def _run(
     If a birth has no place, the cheapest way makes room.
     """
     work, total = 0, 0.0
-    for number, u in enumerate(births):
-        count = _bury(arena, scene, scene.birth[u])
+    for number, rect in enumerate(births):
+        count = _bury(arena, scene, scene.birth[rect])
         work += count + 1
-        choices = _places(u, arena, scene, rule, openings)
+        choices = _places(rect, arena, scene, rule, openings)
         if choices > 0:
-            _put(u, openings.place[_least(openings.rank, choices)], arena)
+            _put(rect, openings.place[_least(openings.rank, choices)], arena)
             continue
-        choices = _ways(u, arena, scene, openings)
+        choices = _ways(rect, arena, scene, openings)
         work += 4 * count
         if choices == 0:
             return total + _STUCK * (len(births) - number), work
         best = _least(openings.cost, choices)
         total += openings.cost[best]
-        _make_way(_way(openings, best), arena, scene, scene.birth[u])
-        _put(u, openings.way[best * _WAY_SIZE + 3], arena)
+        _make_way(_way(openings, best), arena, scene, scene.birth[rect])
+        _put(rect, openings.way[best * _WAY_SIZE + 3], arena)
     return total, work
 
 
@@ -343,8 +344,8 @@ def _leap(
         work += done
         if reached > most:
             most = reached
-            for u in births[:reached]:
-                furthest.at[u] = trial.at[u]
+            for rect in births[:reached]:
+                furthest.at[rect] = trial.at[rect]
     return most, work
 
 
@@ -393,35 +394,35 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
     arena, trial = _arena(base, _MOST_MOVES), _arena(base, 0)
     then, furthest = _arena(base, 0), _arena(base, 0)
     openings, tried = _openings(len(base)), _openings(len(base))
-    for u in ascending(base):
-        if base[u] >= 0:
-            _put(u, base[u], arena)
+    for rect in ascending(base):
+        if base[rect] >= 0:
+            _put(rect, base[rect], arena)
     while number < len(order):
         reached, done = _leap(order[number:], (arena, trial, furthest), scene, pilot.rules, tried)
         work += done
         if number + reached < len(order):
             reached = max(0, reached - pilot.ahead)
-        for u in order[number : number + reached]:
-            _bury(arena, scene, scene.birth[u])
-            born[u] = furthest.at[u]
-            _put(u, born[u], arena)
+        for rect in order[number : number + reached]:
+            _bury(arena, scene, scene.birth[rect])
+            born[rect] = furthest.at[rect]
+            _put(rect, born[rect], arena)
             number += 1
         if number == len(order):
             break
-        u = order[number]
-        now, later = scene.birth[u], order[number + 1 : number + 1 + pilot.ahead]
+        rect = order[number]
+        now, later = scene.birth[rect], order[number + 1 : number + 1 + pilot.ahead]
         count = _bury(arena, scene, now)
-        choices = _places(u, arena, scene, FULLEST, openings)
+        choices = _places(rect, arena, scene, FULLEST, openings)
         has_place = choices > 0
         if not has_place:
-            choices = _ways(u, arena, scene, openings)
+            choices = _ways(rect, arena, scene, openings)
         work += 5 * count
         best, least = -1, np.inf
         for k in range(choices):
             _copy(arena, then)
             if not has_place:
                 _make_way(_way(openings, k), then, scene, now)
-            _put(u, openings.place[k] if has_place else openings.way[k * _WAY_SIZE + 3], then)
+            _put(rect, openings.place[k] if has_place else openings.way[k * _WAY_SIZE + 3], then)
             after, done = _foreseen(later, (then, trial), scene, pilot.rules, tried)
             work += done
             score = (0.0 if has_place else openings.cost[k]) + after + 1e-3 * noise()
@@ -432,10 +433,10 @@ def relocate(scene: MoveTable, order: Ints, base: Ints, pilot: Pilot) -> tuple[f
         if not has_place:
             total += openings.cost[best]
             _make_way(_way(openings, best), arena, scene, now)
-            for v in arena.live[:count]:
-                if scene.birth[v] == now:
-                    born[v] = arena.at[v]
-        born[u] = openings.place[best] if has_place else openings.way[best * _WAY_SIZE + 3]
-        _put(u, born[u], arena)
+            for mover in arena.live[:count]:
+                if scene.birth[mover] == now:
+                    born[mover] = arena.at[mover]
+        born[rect] = openings.place[best] if has_place else openings.way[best * _WAY_SIZE + 3]
+        _put(rect, born[rect], arena)
         number += 1
     return total, work, born, arena.moves[: arena.counts[1] * _MOVE_SIZE].copy()
