@@ -108,9 +108,10 @@ def first(fields: Fields) -> CountsOf:
     products = multiplied({outputs: 1}, fields["dims.output_channels"], depth)
 
     def counts(rows: Interval) -> Counts:
-        taps = windows.rows(rows)
-        full = int((taps == kernel_rows).sum())
-        moved = {"taps": int(taps.sum()), "moves": int(taps.sum()) * -(-inside * channels // at_once)}
+        read_rows = windows.rows(rows)  # input rows under each row of windows
+        full = int((read_rows == kernel_rows).sum())
+        taps = int(read_rows.sum())
+        moved = {"taps": taps, "moves": taps * -(-inside * channels // at_once)}
         filled = {"filled": full * part + (len(rows) - full) * whole}
         return {"calls": 1, "rows": len(rows)} | moved | filled | scaled(products, len(rows))
 
@@ -246,7 +247,7 @@ def by_four_rows(fields: Fields) -> CountsOf:
 def by_lines(fields: Fields) -> CountsOf:
     """dwconv2d_s8_lines_mve: in parts of the columns, pairs of rows are written to lines, and multiplied."""
     cols, most, stride = fields["dims.output_cols"], fields["most_outputs"], fields["window.stride_cols"]
-    columns = [*range(0, cols - most, most), cols - most]
+    columns = [*range(0, cols - most, most), cols - most]  # all parts are as wide, so the last may overlap
     lefts = [col * stride - fields["window.pad_left"] for col in columns]
     width = (most - 1) * stride + fields["kernel_cols"]
     inside = sum(max(0, min(left + width, fields["dims.input_cols"]) - max(0, left)) for left in lefts)

@@ -272,6 +272,7 @@ class Binary(BroadcastOperator):
         return float(a.scale * b.scale / quantization_of(output).scale)
 
     def _constant(self, operator: Operator, output: Tensor) -> ConstantArray | None:
+        """The constant operand. Raises ValueError for another type or shape."""
         if self.constant_operand is None:
             return None
         constant = operator.constants["constant"]
@@ -284,6 +285,7 @@ class Binary(BroadcastOperator):
         return constant
 
     def operand_quantizations(self, inputs: tuple[Tensor, ...]) -> tuple[Quantization, Quantization]:
+        """The quantisations of both operands. Raises ValueError if one is missing."""
         if self.constant_operand is None:
             a, b = (quantization_of(tensor) for tensor in inputs)
             return a, b
