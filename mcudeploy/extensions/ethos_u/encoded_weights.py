@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.common.errors import ConfigError
-from mcudeploy.extensions.ethos_u.unit_blocks import INPUT_DEPTH, SUBKERNEL, U55, Block, UnitWindow
+from mcudeploy.extensions.ethos_u.unit_blocks import (
+    INPUT_DEPTH,
+    SUBKERNEL,
+    Block,
+    UnitConfiguration,
+    UnitWindow,
+)
 from mcudeploy.ir.opdef import UNIT_ALIGNMENT
 
 _RECORD_BYTES = 10
@@ -19,16 +25,15 @@ _MOST_SHIFT = 63
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scaling:
-    """How a sum becomes a result: plus `bias`, times `scale` / 2^`shift`, by output channel."""
+    """The last step from a sum to a result, by output channel: (sum + `bias`) * `scale` / 2^`shift`."""
 
     bias: NDArray[np.int64]
     scale: NDArray[np.int64]
     shift: NDArray[np.int64]
 
     def records(self) -> bytes:
-        """Return 40 bits of bias, 32 of scale and 6 of shift for each channel, filled up to `UNIT_ALIGNMENT`.
-
-        Raises ValueError for a value that its field cannot hold.
+        """Return a record of ten bytes for each channel: 40 bits of bias, 32 of scale and 6 of shift; zeros
+        after the last record fill up to `UNIT_ALIGNMENT`. Raises ValueError for a value that does not fit.
         """
         if (
             np.abs(self.bias).max() >= _MOST_BIAS
@@ -47,14 +52,14 @@ class Scaling:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EncodedConstants:
-    """The bytes of an operation's constants, as words, and the length of the records at their beginning."""
+    """An operation's constants as words: the records, whose bytes are `record_bytes`, then the weights."""
 
     words: NDArray[np.uint32]
     record_bytes: int
 
     @property
     def weight_bytes(self) -> int:
-        """The bytes of the encoded weights, which follow the records."""
+        """The bytes of the encoded weights."""
         return self.words.nbytes - self.record_bytes
 
 
@@ -75,9 +80,9 @@ def encoder() -> Any:
 
 
 def encoded(
-    unit: U55, window: UnitWindow, block: Block, weights: NDArray[Any], scaling: Scaling
+    unit: UnitConfiguration, window: UnitWindow, block: Block, weights: NDArray[Any], scaling: Scaling
 ) -> EncodedConstants:
-    """Return the constants of weights [K, kh, kw, C], of 9 bits, for the blocks of an output.
+    """Return the constants for weights [K, kh, kw, C] of 9 bits, in the order in which blocks read them.
 
     Raises ConfigError without Vela, whose encoder compresses the weights.
     """

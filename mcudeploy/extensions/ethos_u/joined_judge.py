@@ -1,4 +1,4 @@
-"""The checker of joined streams: it follows the registers, and judges each operation as one by itself."""
+"""The checker of joined streams: it tracks the registers, and compares each operation with its step."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _READ = {
     "POOL": ("IFM_", "OFM_", "KERNEL_"),
     "ELEMENTWISE": ("IFM_", "IFM2_", "OFM_", "OPA_", "OPB_"),
 }
-"""The registers that operations read, besides those of all."""
+"""Beginnings of the names of registers that an operation reads, besides _ALWAYS."""
 _ALWAYS = ("ACTIVATION", "ACC_", "AB_", "BLOCKDEP", "PARALLEL")
 _PADS, _WAIT = "IFM_PAD_", "BLOCKDEP"
 _PAYLOAD = [0x31504F43, 5, 5]
@@ -35,31 +35,35 @@ Bytes = tuple[tuple[str, Interval], ...]
 
 @dataclass(frozen=True, slots=True)
 class _Operation:
-    """An operation with the registers that it finds."""
+    """An operation, and the registers that earlier commands have set."""
 
     command: RegisterCommand
     registers: Mapping[str, int]
 
 
 @dataclass(slots=True)
-class _Open:
-    """The bytes of operations that may not have ended when the next one begins."""
+class _BytesInUse:
+    """The bytes of operations that may still run when the next operation begins."""
 
     read: Bytes = ()
     written: Bytes = ()
 
     def fault(self, read: Bytes, written: Bytes) -> str | None:
-        """Return which bytes an operation would touch too early."""
+        """Return a text if an operation that reads and writes these bytes would begin too early."""
         pairs = (("reads", read, self.written), ("writes", written, (*self.written, *self.read)))
-        for verb, own, earlier in pairs:
-            if any(one == other and mine.overlaps(its) for one, mine in own for other, its in earlier):
+        for verb, touched, in_use in pairs:
+            if any(
+                memory == memory_in_use and row.overlaps(row_in_use)
+                for memory, row in touched
+                for memory_in_use, row_in_use in in_use
+            ):
                 return f"it {verb} bytes of an operation that BLOCKDEP does not wait for"
         return None
 
 
 def check_joined(plan: Plan, calls: Mapping[str, KernelCall]) -> None:
-    """Check the streams for consecutive steps of a plan. Raises PlanFaultError for one that differs from its
-    steps.
+    """Check the streams for consecutive steps of a plan. Raises PlanFaultError for a stream that does
+    something else than its steps.
     """
     streams = joined(plan, calls)
     if streams is not None:
@@ -72,7 +76,7 @@ def check_joined(plan: Plan, calls: Mapping[str, KernelCall]) -> None:
 def joined_fault(
     plan: Plan, calls: Mapping[str, KernelCall], streams: UnitStreams, stream: UnitStream
 ) -> str | None:
-    """Return what is wrong with a stream of consecutive steps, None if it does what they do alone."""
+    """Return what is wrong with a stream of consecutive steps, None if it does what its steps do."""
     where = f"the stream of entries {stream.entries.lo} to {stream.entries.hi - 1}"
     steps = [it for it in unit_steps(plan, calls) if it.entry in stream.entries]
     parts = [(step, part) for step in steps for part in step.parts]
@@ -86,19 +90,19 @@ def joined_fault(
         return f"{where}: {error}"
     if len(operations) != len(parts):
         return f"{where}: it has {len(operations)} operations, its steps {len(parts)}"
-    still = _Open()
+    in_use = _BytesInUse()
     for operation, (step, part) in zip(operations, parts, strict=True):
         if not isinstance(part, UnitRows):
             return f"{where}: the core computes row {part} of {step.operator.name}"
         reason = _fault(plan, streams, operation, step, part)
-        reason = reason or _hazard(plan, operation, step, part, still)
+        reason = reason or _hazard(plan, operation, step, part, in_use)
         if reason is not None:
             return f"{where}: {step.operator.name}, rows {part.rows.lo} to {part.rows.hi - 1}: {reason}"
     return None
 
 
 def _regions(plan: Plan, streams: UnitStreams) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Return the regions and memories again if each is an arena with its own region in RAM."""
+    """Return the valid regions and memories of streams: each memory has an arena and a separate region."""
     regions = tuple(it for it in streams.regions if it != FLASH)
     memories = tuple(it for it in streams.memories if it in plan.layout.arenas)
     return (regions, memories) if len(set(regions)) == len(memories) else ((), ())
@@ -107,7 +111,7 @@ def _regions(plan: Plan, streams: UnitStreams) -> tuple[tuple[int, ...], tuple[s
 def _operations(words: Sequence[int]) -> Iterator[_Operation]:
     """Yield the operations of a stream with the registers at their start.
 
-    Raises ValueError for a payload that Arm's driver does not take, or a command that does not belong there.
+    Raises ValueError for a payload that Arm's driver does not accept, or a command that streams do not have.
     """
     size = len(words) - _HEADER_WORDS
     if (
@@ -130,18 +134,17 @@ def _operations(words: Sequence[int]) -> Iterator[_Operation]:
 def _fault(
     plan: Plan, streams: UnitStreams, operation: _Operation, step: UnitStep, part: UnitRows
 ) -> str | None:
-    """Return how an operation differs from a step's rows."""
-    alone = list(decode(words_of(step.call, part, step.sources, step.output)))
-    wanted = {it.name: it.value for it in alone if not it.operates}
-    if next(it for it in alone if it.operates) != operation.command:
+    """Return how an operation differs from the step's own stream for these rows, None if it does not."""
+    step_commands = list(decode(words_of(step.call, part, step.sources, step.output)))
+    wanted = {it.name: it.value for it in step_commands if not it.operates}
+    if next(it for it in step_commands if it.operates) != operation.command:
         return f"it runs {operation.command.name} {operation.command.value}"
-    registers = _as_alone(streams, operation, step, part)
+    registers = _step_registers(streams, operation, step, part)
     if isinstance(registers, str):
         return registers
-    unset = ((it, value) for it, value in registers.items() if it not in wanted and value)
-    stale = next((each for each in unset if _reads(operation, each[0])), None)
-    if stale:
-        return f"{stale[0]} is still {stale[1]}, set for an earlier operation"
+    for name, value in registers.items():
+        if value and name not in wanted and _reads(operation, name):
+            return f"{name} is still {value}, set for an earlier operation"
     wrong = [it for it, value in wanted.items() if it != _WAIT and registers.get(it) != value]
     if wrong:
         return f"{wrong[0]} is {registers.get(wrong[0])}, its step needs {wanted[wrong[0]]}"
@@ -155,19 +158,19 @@ def _fault(
     return fault_of_rows(plan, step, part, stream.words)
 
 
-def _as_alone(
+def _step_registers(
     streams: UnitStreams, operation: _Operation, step: UnitStep, part: UnitRows
 ) -> dict[str, int] | str:
-    """Return the registers as those of a step by itself, whose tensors and constants are regions.
+    """Return the registers as the step's own stream sets them, with a region for each tensor.
 
-    Return what is wrong if its constants or a tensor are elsewhere.
+    Return what is wrong as a text if the constants or a tensor are elsewhere.
     """
     registers, begin = dict(operation.registers), 0
     constants = step.call.params.get("constants")
     if isinstance(constants, np.ndarray):
-        own = constants.tobytes()
-        begin = 4 * streams.places.get(own, 0)
-        if streams.constants.tobytes()[begin : begin + len(own)] != own:
+        step_bytes = constants.tobytes()
+        begin = 4 * streams.places.get(step_bytes, 0)
+        if streams.constants.tobytes()[begin : begin + len(step_bytes)] != step_bytes:
             return "its constants are not among those of all streams"
     inputs = inputs_of(step.call, part)
     tensors = {"IFM": (SOURCE, step.memories[inputs[0]]), "OFM": (OUTPUT, step.memories[-1])}
@@ -198,8 +201,10 @@ def _reads(operation: _Operation, name: str) -> bool:
     return name.startswith((*_READ[kind], *_ALWAYS))
 
 
-def _hazard(plan: Plan, operation: _Operation, step: UnitStep, part: UnitRows, still: _Open) -> str | None:
-    """Return which bytes an operation touches too early, or outside of an arena; note its own in `still`.
+def _hazard(
+    plan: Plan, operation: _Operation, step: UnitStep, part: UnitRows, in_use: _BytesInUse
+) -> str | None:
+    """Return what an operation touches too early, or outside of an arena; add its bytes to `in_use`.
 
     With BLOCKDEP 0 the unit begins once all earlier operations have ended.
     """
@@ -211,9 +216,9 @@ def _hazard(plan: Plan, operation: _Operation, step: UnitStep, part: UnitRows, s
         if not 0 <= row.lo <= row.hi <= plan.layout.arenas[memory]:
             return f"bytes {row.lo} to {row.hi - 1} are outside of the arena in {memory}"
     if operation.registers.get(_WAIT) != 0:
-        reason = still.fault(read, written)
+        reason = in_use.fault(read, written)
         if reason is not None:
             return reason
-        read, written = (*still.read, *read), (*still.written, *written)
-    still.read, still.written = read, written
+        read, written = (*in_use.read, *read), (*in_use.written, *written)
+    in_use.read, in_use.written = read, written
     return None

@@ -1,4 +1,4 @@
-"""Register commands of Ethos-U55: their table, words from commands, and commands from words."""
+"""Register commands of Ethos-U55: their codes, and the conversions between commands and words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ CODE_BITS = 0x3FF
 """The bits that name a command without a second word."""
 _LAST = 0xFFFF
 ADDRESSES = 1 << 40
-"""Addresses, and distances between them, are numbers modulo this one."""
+"""Addresses, and distances between addresses, are numbers modulo 2^40."""
 
 OPERATIONS = {
     0x000: "STOP",
@@ -28,11 +28,11 @@ OPERATIONS = {
     0x012: "KERNEL_WAIT",
     0x013: "PMU_MASK",
 }
-"""Commands that set nothing, by their code."""
+"""Commands that set no register, by their code."""
 
 
 def _numbered(first: int, names: str) -> dict[int, str]:
-    """Return names by code; "-" is a code that no register has."""
+    """Return names by code from `first` on; "-" stands for a code without a register."""
     return {code: name for code, name in enumerate(names.split(), first) if name != "-"}
 
 
@@ -60,7 +60,7 @@ LONG = {
     ),
     **_numbered(0x090, "WEIGHT1_BASE WEIGHT1_LENGTH SCALE1_BASE SCALE1_LENGTH"),
 }
-"""Registers of 48 bits: addresses, strides, lengths; of scales the upper 16 bits are the shift."""
+"""Registers of 48 bits: addresses, strides, lengths, and scales, whose upper 16 bits are the shift."""
 
 _CODES = {
     **{name: code for code, name in {**OPERATIONS, **SHORT}.items()},
@@ -70,20 +70,22 @@ _CODES = {
 
 @dataclass(frozen=True, slots=True)
 class RegisterCommand:
-    """A command: the register that it sets, or its operation, and the value or parameter, not negative."""
+    """A command. `name`: of the register that it sets, or of its operation; `value`: the register's value, or
+    the operation's parameter, not negative.
+    """
 
     name: str
     value: int = 0
 
     @property
     def operates(self) -> bool:
-        """Whether it is an operation, not a register."""
+        """Whether the command is an operation and sets no register."""
         return _CODES[self.name] in OPERATIONS
 
 
 @dataclass(slots=True)
 class Stream:
-    """Words of a command stream in the making."""
+    """The words of a command stream under construction."""
 
     words: list[int] = field(default_factory=list)
 
@@ -108,7 +110,7 @@ class Stream:
         self.words.append(_CODES[name] | parameter << 16)
 
     def stop(self) -> None:
-        """Append the end."""
+        """Append the operation that ends the stream."""
         self.operate("STOP", _LAST)
 
     @property

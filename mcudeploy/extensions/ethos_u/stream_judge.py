@@ -1,4 +1,4 @@
-"""The checker of streams: it decodes the words, and compares the bytes they touch with those of the plan."""
+"""The checker of streams: it decodes their words, and compares the bytes that they touch with the plan."""
 
 from __future__ import annotations
 
@@ -35,20 +35,20 @@ from mcudeploy.planner.model.model import Model
 _RECORD_BYTES = 10
 _ROUNDING = 3 << 14
 _STRIDES = 3 | 7 << 6 | 7 << 9 | 1 << 2
-"""The strides of windows, and the order of weights."""
+"""Bits of KERNEL_STRIDE: the strides of windows, and the order of weights."""
 _OPERAND = 3 << 8
-"""Which operand of a sum has a factor."""
+"""Bits of IFM_PRECISION that name the operand of a sum with a factor."""
 
 Rows = tuple[Interval, ...]
-"""The bytes of rows."""
+"""The bytes of some rows, an interval for each."""
 
 
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """The bytes that a stream may touch: the rows that it reads, in sequence, with the first `columns` of
-    each, those that it writes, and the bytes of its constants; `block_rows`: the most that a block has;
-    `dilation`: the distances of a window's taps. `operation`: what it runs, any for "". `value_bytes`: of
-    a value of both maps. `curve`: the function of results.
+    """The bytes that a stream of a convolution or pool may touch: the first `columns` of each of the rows
+    `reads`, the rows `writes`, and the constants.
+    `block_rows`: the most rows of a block; `dilation`: of the window; `operation`: its name, "" for any.
+    `value_bytes`: of a value of input and output. `curve`: the unit's number of an activation function.
     """
 
     reads: Rows
@@ -64,11 +64,11 @@ class Touched:
 
 @dataclass(frozen=True, slots=True)
 class TouchedPair:
-    """The bytes that an elementwise stream may touch: rows of its output, of its first operand and of its
-    second one, which has no bytes if the stream contains its value.
+    """The bytes that an elementwise stream may touch: the rows `writes` of its output, `reads` of its first
+    operand and `others` of its second. There are no `others` if the stream contains the operand's only value.
 
-    `shape`, `second`: of the output, and of the second operand. `constant`: whether that is in flash.
-    `value_bytes`: of a value of all three.
+    `shape`: of the output; `second`: of the second operand. `constant`: whether the second operand is in
+    flash. `value_bytes`: of a value of all three.
     """
 
     writes: Rows
@@ -82,8 +82,9 @@ class TouchedPair:
 
 @dataclass(frozen=True, slots=True)
 class TouchedCopy:
-    """The bytes that a stream may touch that copies `cols` and `channels` of an input: the first one of each
-    row, and the shapes of both tensors.
+    """The bytes that a stream may touch if it copies a part of an input, of `cols` and `channels`.
+
+    `reads`, `writes`: the first byte of each row of the part; `source`, `output`: shapes of both tensors.
     """
 
     reads: tuple[int, ...]
@@ -95,14 +96,14 @@ class TouchedCopy:
 
 
 def columns_read(loops: LoopNest, source: Shape) -> int:
-    """Return the number of columns that an operator reads, from the first one on."""
+    """Return the number of leading columns that an operator reads."""
     reach = loops.reads[0][1].reach({axis.name: axis for axis in loops.axes}, {})
     return reach.clip(0, source[1]).hi
 
 
 def check_streams(plan: Plan, model: Model) -> None:
-    """Check the streams of a plan. Raises PlanFaultError for one that touches other bytes than its step, or
-    for a row of the core without a kernel of the core.
+    """Check the streams of a plan. Raises PlanFaultError for a stream that touches other bytes than its step,
+    and for a row that the core must compute without a kernel.
     """
     for step in unit_steps(plan, model.calls):
         for part in step.parts:
@@ -118,7 +119,7 @@ def check_streams(plan: Plan, model: Model) -> None:
 
 
 def rows_touched(plan: Plan, step: UnitStep, part: UnitRows) -> tuple[list[Rows], Rows]:
-    """Return the bytes of the rows that a part of a step reads, by input, and of those that it writes."""
+    """Return the bytes of the rows that a part of a step reads, by input, and of the rows that it writes."""
     rows, inputs = part.rows, plan.graph.input_tensors(step.operator)
     loops, output = plan.graph.loops(step.operator), plan.graph.tensors[step.operator.output]
     reads = [
@@ -132,15 +133,15 @@ def rows_touched(plan: Plan, step: UnitStep, part: UnitRows) -> tuple[list[Rows]
 
 
 def fault_of_rows(plan: Plan, step: UnitStep, part: UnitRows, words: Sequence[int]) -> str | None:
-    """Return what is wrong with the words of some output rows of a step."""
+    """Return what is wrong with the stream for some output rows of a step; None if nothing is."""
     rows, inputs = part.rows, plan.graph.input_tensors(step.operator)
     loops, output = plan.graph.loops(step.operator), plan.graph.tensors[step.operator.output]
     reads, writes = rows_touched(plan, step, part)
     if isinstance(step.operator.op, Binary | BinaryInt16):
         return elementwise_fault(words, _touched_pair(plan, step, (rows, reads, writes)))
     if isinstance(step.operator.op, Concat | Slice):
-        places = reads[part.number], writes
-        return copy_fault(words, touched_copy(loops, part.number, places, (inputs, output)))
+        row_bytes = reads[part.number], writes
+        return copy_fault(words, touched_copy(loops, part.number, row_bytes, (inputs, output)))
     params: dict[str, Any] = dict(step.call.params)
     columns = columns_read(loops, inputs[0].shape)
     block_rows = block_of(step.call, len(rows))[0] if "blocks" in params else MOST_BLOCK[0]
@@ -156,28 +157,35 @@ def _curve(operator: Operator) -> int:
 
 
 def touched_copy(
-    loops: LoopNest, number: int, places: tuple[Rows, Rows], of: tuple[Sequence[Tensor], Tensor]
+    loops: LoopNest, number: int, row_bytes: tuple[Rows, Rows], tensors: tuple[Sequence[Tensor], Tensor]
 ) -> TouchedCopy:
-    """Return the bytes of a copy of an input, whose elements the loop nest reads at an offset.
+    """Return what a copy of input `number` touches; the loop nest states the offsets of its columns and
+    channels.
 
-    `places`: the bytes of the rows of that input and of the output; `of`: all inputs, and the output.
+    `row_bytes`: of whole rows of that input and of the output; `tensors`: all inputs, and the output.
     """
-    inputs, output = of
+    inputs, output = tensors
     source = inputs[number].shape
     offsets = [it.offset for it in loops.reads[number][1:] if isinstance(it, Index)]
-    read, written = [max(0, it) for it in offsets], [max(0, -it) for it in offsets]
+    read_at, written_at = [max(0, it) for it in offsets], [max(0, -it) for it in offsets]
     cols, channels = (
-        min(own - begin, whole - to)
-        for own, whole, begin, to in zip(source[1:], output.shape[1:], read, written, strict=True)
+        min(size - read, out_size - written)
+        for size, out_size, read, written in zip(
+            source[1:], output.shape[1:], read_at, written_at, strict=True
+        )
     )
-    first = read[0] * source[2] + read[1], written[0] * output.shape[2] + written[1]
-    reads, writes = (tuple(it.lo + at for it in rows) for rows, at in zip(places, first, strict=True))
+    first = read_at[0] * source[2] + read_at[1], written_at[0] * output.shape[2] + written_at[1]
+    reads, writes = (tuple(it.lo + at for it in rows) for rows, at in zip(row_bytes, first, strict=True))
     return TouchedCopy(reads, writes, cols, channels, source, output.shape)
 
 
-def _touched_pair(plan: Plan, step: UnitStep, of: tuple[Interval, list[Rows], Rows]) -> TouchedPair:
-    """Return the bytes of an elementwise step; `of`: rows, and their bytes by input, and in the output."""
-    rows, reads, writes = of
+def _touched_pair(
+    plan: Plan, step: UnitStep, touched_rows: tuple[Interval, list[Rows], Rows]
+) -> TouchedPair:
+    """Return what an elementwise step touches; `touched_rows`: the output rows, and their bytes in each input
+    and in the output.
+    """
+    rows, reads, writes = touched_rows
     operator, shape = step.operator, plan.graph.tensors[step.operator.output].shape
     shapes = [it.shape for it in plan.graph.input_tensors(operator)]
     assert isinstance(operator.op, Binary | BinaryInt16)
@@ -188,11 +196,11 @@ def _touched_pair(plan: Plan, step: UnitStep, of: tuple[Interval, list[Rows], Ro
             writes, reads[first], reads[1 - first], shape, shapes[1 - first], False, value_bytes
         )
     values = operator.constants["constant"]
-    taken = rows if values.shape[0] == shape[0] else Interval(0, 1)
+    constant_rows = rows if values.shape[0] == shape[0] else Interval(0, 1)
     size = values[0].nbytes
-    others = tuple(_row(row * size, size) for row in range(taken.lo, taken.hi))
-    scalar = values.min() == values.max()
-    others = () if scalar else others
+    others = tuple(_row(row * size, size) for row in range(constant_rows.lo, constant_rows.hi))
+    if values.min() == values.max():  # the stream contains the value
+        others = ()
     return TouchedPair(writes, reads[0], others, shape, values.shape, True, value_bytes)
 
 
@@ -201,7 +209,7 @@ def _row(begin: int, size: int) -> Interval:
 
 
 def fault_of(words: Sequence[int], touched: Touched, source: Shape, output: Shape) -> str | None:
-    """Return what is wrong with a stream of one convolution or pool, None if it touches these bytes."""
+    """Return what is wrong with a stream of a convolution or pool, None if it touches these bytes."""
     allowed = (touched.operation,) if touched.operation else ("CONV", "DEPTHWISE", "POOL")
     maps = _maps_of(words, allowed)
     return maps if isinstance(maps, str) else _reason(lambda: _map_fault(maps, touched, source, output))
@@ -229,14 +237,14 @@ def _maps_of(words: Sequence[int], allowed: Sequence[str]) -> _Maps | str:
     if [it.name for it in operations][1:] != ["STOP"] or operations[0].name not in allowed:
         return f"it is not one operation of {', '.join(allowed)}"
     registers = {it.name: it.value for it in commands if not it.operates}
-    again = [it.name for it in commands].count("IFM_STRIDE_Y") > 1  # first of the tensor, then of the step
+    again = [it.name for it in commands].count("IFM_STRIDE_Y") > 1  # of the tensor, then of spaced rows
     if len(registers) + len(operations) + again != len(commands):
         return "it sets a register twice"
     return _Maps(registers, operations[0])
 
 
 def _reason(judge: Callable[[], str | None]) -> str | None:
-    """Return what a judge finds; a register that it looks for must be set."""
+    """Return what a judge finds, also that a register which it looks up is not set."""
     try:
         return judge()
     except KeyError as error:
@@ -245,7 +253,7 @@ def _reason(judge: Callable[[], str | None]) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class _Maps:
-    """The registers of an operation, as the unit reads its maps of features and its constants."""
+    """The registers of an operation, which define its feature maps and its constants."""
 
     registers: dict[str, int]
     operation: RegisterCommand
@@ -254,11 +262,11 @@ class _Maps:
         return self.registers[name]
 
     def row(self, name: str, row: int) -> int:
-        """Return the address of a row: the second run begins after the rows of the first one."""
-        first, step = self[f"{name}_HEIGHT0_M1"] + 1, self[f"{name}_STRIDE_Y"]
+        """Return the address of a row, in the first run of rows at BASE0 or in the second at BASE2."""
+        first_rows, step = self[f"{name}_HEIGHT0_M1"] + 1, self[f"{name}_STRIDE_Y"]
         step -= ADDRESSES if step > ADDRESSES // 2 else 0
-        run, within = ("BASE0", row) if row < first else ("BASE2", row - first)
-        return self[f"{name}_{run}"] + within * step
+        base, number = ("BASE0", row) if row < first_rows else ("BASE2", row - first_rows)
+        return self[f"{name}_{base}"] + number * step
 
     def differing(self, wanted: Mapping[str, int]) -> str | None:
         """Return the first register with another value than the plan needs, as a text."""
@@ -274,7 +282,7 @@ class _Maps:
         return None
 
     def side(self, axis: int) -> int:
-        """Return the rows (axis 0) or columns that windows cover, without padding."""
+        """Return the number of rows (axis 0) or columns of the input that windows cover, without padding."""
         stride = self["KERNEL_STRIDE"]
         low, high = (1, 9) if axis == 0 else (0, 6)
         step = 1 + (stride >> low & 1) + 2 * (stride >> high & 7)
@@ -285,7 +293,7 @@ class _Maps:
 
 
 def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> str | None:
-    """Return the first rule that an operation breaks."""
+    """Return the first rule that a convolution or pool breaks."""
     columns, size = touched.columns, touched.value_bytes
     if maps["IFM_WIDTH0_M1"] == 0 and columns == source[1]:  # whole rows, as one column of all their values
         columns, source = 1, (source[0], 1, source[1] * source[2])
@@ -381,9 +389,8 @@ def _elementwise_fault(maps: _Maps, touched: TouchedPair) -> str | None:
     wrong = maps.differing(wanted)
     if wrong is not None:
         return wrong
-    manner = _ROUNDING | GLOBAL_SCALE
-    types = maps["IFM_PRECISION"] & ~_OPERAND, maps["OFM_PRECISION"] & ~manner
+    types = maps["IFM_PRECISION"] & ~_OPERAND, maps["OFM_PRECISION"] & ~(_ROUNDING | GLOBAL_SCALE)
     if types != (read_precision(value_bytes), written_precision(value_bytes)):
         return "it reads or writes another type, or another layout"
-    places = (("IFM", touched.reads), ("IFM2", touched.others), ("OFM", touched.writes))
-    return next(filter(None, (maps.misplaced(name, each) for name, each in places)), None)
+    map_rows = (("IFM", touched.reads), ("IFM2", touched.others), ("OFM", touched.writes))
+    return next(filter(None, (maps.misplaced(name, rows) for name, rows in map_rows)), None)

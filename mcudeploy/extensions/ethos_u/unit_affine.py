@@ -1,4 +1,4 @@
-"""Values scaled and shifted by channel, by the unit: depthwise convolutions of one tap."""
+"""The operator Affine by the unit: a depthwise convolution of one tap scales and shifts each channel."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from mcudeploy.ops.requantize import STORED
 _WINDOW = UnitWindow((1, 1), (1, 1), (1, 1), True)
 _MOST_WEIGHT = 255
 _MOST_BIAS = 1 << 31
-_X = STORED.astype(np.int64)
+_INT8_VALUES = STORED.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,13 +42,13 @@ class _Channels:
 
 
 def affine_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
-    """Return why the unit does not scale and shift channels, None if it does."""
+    """Return why the unit does not compute an Affine, None if it does."""
     channels = _channels(operator.op.kernel(operator, (source,), output))
     return None if channels else "no weights of 9 bits and scales of 31 give the bits of the core"
 
 
 def affine_calls(source: Tensor, output: Tensor, core: KernelCall, isa: Isa) -> tuple[KernelCall, ...]:
-    """Return the call of a scaling by channel by the unit, or nothing; `core`: its other call.
+    """Return the call of an Affine by the unit, or nothing; `core`: the core's call.
 
     Raises ConfigError without Vela.
     """
@@ -73,7 +73,7 @@ def affine_calls(source: Tensor, output: Tensor, core: KernelCall, isa: Isa) -> 
 
 
 def _channels(core: KernelCall) -> _Channels | None:
-    """Return weights, biases, scales and shifts with the results of the core's records; None without."""
+    """Return weights, biases, scales and shifts that give the core's results; None if there are none."""
     numbers: dict[str, Any] = dict(core.params)
     clip = numbers["act.min"], numbers["act.max"]
     channels = [_channel(record, clip) for record in numbers["records"].reshape(-1, 3).astype(np.int64)]
@@ -84,23 +84,23 @@ def _channels(core: KernelCall) -> _Channels | None:
 
 
 def _channel(record: NDArray[np.int64], clip: tuple[int, int]) -> tuple[int, int, int, int] | None:
-    """Return the weight, bias, scale and shift of a channel; None if none has the results of its record.
+    """Return the weight, bias, scale and shift of a channel that give the core's results; None if none do.
 
-    The slope is a weight of 9 bits times a scale of 31, the offset a multiple of the scale. Each weight has
-    an interval of scales with the same results: the widest one decides.
+    The slope is a weight of 9 bits times a scale of 31 bits, the offset a multiple of the scale. Each weight
+    has an interval of scales with the same results; the weight with the widest interval is taken.
     """
     factor, offset, right = record.tolist()
-    wanted = np.clip((factor * _X + offset) >> right, *clip)
+    wanted = np.clip((factor * _INT8_VALUES + offset) >> right, *clip)
     if (wanted == wanted[0]).all():
         return 0, int(wanted[0]), 1, 0
     weights = np.copysign(np.arange(1, _MOST_WEIGHT + 1), factor)
     biases = np.rint((offset - 2.0 ** (right - 1)) / factor * weights)
-    least, most = fitting_ratios(weights[:, None] * _X + biases[:, None], wanted, clip)
+    least, most = fitting_ratios(weights[:, None] * _INT8_VALUES + biases[:, None], wanted, clip)
     with np.errstate(divide="ignore", invalid="ignore"):
         best = int(np.argmax(np.nan_to_num(most / least)))  # 0 / 0 is not an interval
     weight, bias = int(weights[best]), int(biases[best])
     scale = scale_and_shift((least[best] + most[best]) / 2)
     if scale is None or abs(bias) >= _MOST_BIAS:
         return None
-    results = np.clip(scaled(weight * _X + bias, *scale), *clip)
+    results = np.clip(scaled(weight * _INT8_VALUES + bias, *scale), *clip)
     return (weight, bias, *scale) if (results == wanted).all() else None

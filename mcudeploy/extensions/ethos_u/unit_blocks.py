@@ -14,25 +14,25 @@ from mcudeploy.ir.graph import Shape
 
 _BANK_BYTES = 1024
 _OUTPUT_BANKS = 2
-"""Banks of the shared RAM that the output has for itself."""
+"""Banks of the shared RAM for the output."""
 MOST_BLOCK = (32, 64, 128)
 """Rows, columns and channels of the largest block."""
 _DEPTH_STEP = 16
-"""Channels that a block which does not hold all channels is a multiple of."""
+"""A block with some of the channels has a multiple of this number."""
 SUBKERNEL = 8
-"""Rows and columns of a window that are taken at a time."""
+"""Limit of the rows and of the columns of a window that the unit takes at a time."""
 INPUT_DEPTH = 8
-"""Channels of an input that are taken at a time."""
+"""Channels of an input that the unit takes at a time."""
 
 
 @dataclass(frozen=True, slots=True)
-class U55:
+class UnitConfiguration:
     """A configuration of the unit.
 
-    `granule`: the output's rows, columns and channels that are computed at a time. `banks`, `table_banks`:
-    those of the shared RAM, and those that tables have at its end. `input_banks`, `sum_banks`,
-    `wide_sum_banks`: what the parts of inputs, of 32-bit and of 40-bit sums are multiples of.
-    `output_cycles`: for each value of an output.
+    `granule`: rows, columns and channels of an output that the unit computes at a time. `banks`: all banks of
+    the shared RAM; `table_banks`: those for tables, at its end. The banks for inputs, for 32-bit sums and for
+    40-bit sums are multiples of `input_banks`, `sum_banks` and `wide_sum_banks`. `output_cycles`: for each
+    value of an output.
     """
 
     granule: Shape
@@ -44,22 +44,22 @@ class U55:
     output_cycles: float
 
 
-_OF_256 = U55((2, 2, 8), 48, 2, 8, 16, 20, 0.25)
+_OF_256 = UnitConfiguration((2, 2, 8), 48, 2, 8, 16, 20, 0.25)
 UNITS = {
-    "ethos-u55-64": U55((1, 1, 8), 16, 0, 2, 4, 8, 1.0),
-    "ethos-u55-128": U55((1, 2, 8), 24, 2, 4, 8, 12, 0.5),
+    "ethos-u55-64": UnitConfiguration((1, 1, 8), 16, 0, 2, 4, 8, 1.0),
+    "ethos-u55-128": UnitConfiguration((1, 2, 8), 24, 2, 4, 8, 12, 0.5),
     "ethos-u55-256": _OF_256,
     "ethos-u65-256": _OF_256,
 }
-"""The configurations, by the names that boards and Vela have for them."""
+"""The configurations, by their names in board files and in Vela."""
 
 
 @dataclass(frozen=True, slots=True)
 class UnitWindow:
-    """The values that an operation reads for one output: rows and columns of taps, their steps and distances.
+    """The window of a convolution or pool, by rows and columns.
 
-    `by_channel`: each output channel reads its input channel only, as a depthwise convolution does.
-    `value_bytes`, `sum_bytes`: of an input's values, and of their sums.
+    `by_channel`: each output channel reads its input channel only, as in a depthwise convolution.
+    `value_bytes`: of an input's values; `sum_bytes`: of their sums.
     """
 
     kernel: tuple[int, int]
@@ -71,11 +71,13 @@ class UnitWindow:
 
     @property
     def area(self) -> tuple[int, int]:
-        """The rows and columns that it spans."""
+        """The rows and columns that the window spans."""
         return tuple((k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True))  # type: ignore[return-value]
 
     def parts_first(self, depth: int) -> bool:
-        """Whether some taps of 8 input channels are taken first, instead of `deepest` channels of one tap."""
+        """Whether the unit takes several taps of 8 input channels at a time, which Vela calls
+        part-kernel-first, instead of `deepest` channels of one tap.
+        """
         if self.by_channel:
             return False
         taps = self.kernel[0] * self.kernel[1]
@@ -84,22 +86,22 @@ class UnitWindow:
 
     @property
     def taps_taken(self) -> int:
-        """Taps of 8 input channels that are taken at a time."""
+        """Taps of 8 input channels that the unit takes at a time."""
         return 4 // self.value_bytes
 
     @property
     def deepest(self) -> int:
-        """The most input channels of a tap that are taken at a time."""
+        """The most input channels of one tap that the unit takes at a time."""
         return 32 // self.value_bytes
 
     def channels_taken(self, depth: int) -> int:
-        """Return the channels of an input that are taken at a time, if not by channel."""
+        """Return how many of `depth` input channels the unit takes at a time, if not by channel."""
         return min(depth, 16 if self.parts_first(depth) else self.deepest)
 
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of an output: rows, columns, channels; the banks where its input ends and its sums begin."""
+    """A block of an output: rows, columns, channels; the banks where its inputs end and its sums begin."""
 
     shape: Shape
     input_end: int
@@ -111,16 +113,16 @@ def _up(value: int, step: int) -> int:
 
 
 def even_rows(granule: int, most: int, rows: int) -> int:
-    """Return the rows of the blocks of an output of `rows` rows: as even as `most` and the granule allow."""
+    """Return the rows of each block of an output of `rows` rows: at most `most`, evenly divided."""
     return _up(-(-rows // -(-rows // most)), granule)
 
 
-def blocks_of(unit: U55, window: UnitWindow, depth: int, output: Shape) -> Iterator[Block]:
-    """Yield every block that fits."""
+def blocks_of(unit: UnitConfiguration, window: UnitWindow, depth: int, output: Shape) -> Iterator[Block]:
+    """Yield every block of an output that fits the shared RAM; `depth`: the channels of the input."""
     return filter(None, (_block(unit, window, depth, shape) for shape in _shapes(unit, output)))
 
 
-def _shapes(unit: U55, output: Shape) -> Iterator[Shape]:
+def _shapes(unit: UnitConfiguration, output: Shape) -> Iterator[Shape]:
     """Yield the rows, columns and channels that a block may have."""
     rows, cols, channels = (
         range(step, min(_up(size, step), most) + 1, step)
@@ -130,8 +132,10 @@ def _shapes(unit: U55, output: Shape) -> Iterator[Shape]:
     return ((high, wide, depth) for depth, high, wide in product(deep, rows, cols))
 
 
-def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | None:
-    """Return the block and its place in the shared RAM, None if it does not fit; each part is there twice."""
+def _block(unit: UnitConfiguration, window: UnitWindow, depth: int, shape: Shape) -> Block | None:
+    """Return the block of this shape and its place in the shared RAM, which holds inputs and sums of two
+    blocks; None if it does not fit.
+    """
     high, wide = (
         _up((size - 1) * stride + min(area, SUBKERNEL), step)
         for size, stride, area, step in zip(shape, window.stride, window.area, unit.granule, strict=False)
@@ -147,14 +151,14 @@ def _block(unit: U55, window: UnitWindow, depth: int, shape: Shape) -> Block | N
 
 @dataclass(frozen=True, slots=True)
 class PairBlock:
-    """A block of an operation of two inputs; the banks where inputs end, and where the second one begins."""
+    """A block of an operation of two inputs, and the banks where the inputs end and the second one begins."""
 
     shape: Shape
     input_end: int
     second_begin: int
 
 
-def find_pair_block(unit: U55, output: Shape, value_bytes: int = 1) -> PairBlock:
+def find_pair_block(unit: UnitConfiguration, output: Shape, value_bytes: int = 1) -> PairBlock:
     """Return the largest block of an operation of two inputs of the output's shape."""
     end, best = unit.banks - unit.table_banks, None
     for shape in _shapes(unit, output):

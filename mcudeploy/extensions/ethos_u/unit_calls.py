@@ -1,4 +1,4 @@
-"""Calls of the unit: which convolutions it computes with the bits of the core's kernels, and how."""
+"""Convolutions by the unit: which it computes with the bits of the core's kernels, and their calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mcudeploy.ops.conv.conv_constants import ConvConstants, Results, check_cons
 
 KERNEL = "conv2d_s8_npu"
 WITH_CORE = "core"
-"""The mode with a kernel of the core, for rows that read more than two runs of rows."""
+"""The mode with a kernel of the core, which computes rows whose input lies in more than two runs."""
 FLASH, SOURCE, OUTPUT, SECOND = 0, 1, 2, 4
 """The regions of a stream: constants in flash; the input, the output and a second input in an arena."""
 OPERATION_CODES = {name: code for code, name in OPERATIONS.items()}
@@ -31,20 +31,18 @@ _MOST_SIZE = 65536
 _MOST_PADS = (127, 127, 255, 255)
 """Top, left, bottom, right."""
 ONCE, TWICE = 2, 0
-"""Rounding of results: halves up; or as TFLite, twice."""
+"""Rounding of results: once, ties up; or twice as in TFLite."""
 GLOBAL_SCALE = 1 << 8
-"""One scale for all channels, in a register."""
+"""The bit of OFM_PRECISION for one scale of all channels, which is in a register."""
 MEAN = 1
-"""The mode of a pool that computes means."""
+"""The parameter of POOL for means."""
 SUMS_OF_32_BITS, SUMS_OF_40_BITS = 0, 1
 _SUM_BITS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class FeatureMap:
-    """A map that an operation reads or writes: its shape, the bytes of a value, the columns of it or None for
-    all.
-    """
+    """A map that an operation reads or writes; `cols`: number of columns that it touches, None for all."""
 
     shape: Shape
     value_bytes: int = 1
@@ -75,7 +73,7 @@ class _Convolution:
         return UnitWindow(conv.kernel_shape, stride, conv.dilation, self.by_channel)
 
     def numbers(self) -> tuple[ConvConstants, dict[str, Any]]:
-        """Return the constants of the core's kernels, and the arithmetic parameters."""
+        """Return the constants of the core's kernels, and their arithmetic parameters by name."""
         check_constants(
             self.operator,
             (self.conv.out_channels, *self.conv.kernel_shape, self.source.shape[2] // self.conv.groups),
@@ -119,13 +117,13 @@ def window_reason(window: UnitWindow, pads: Pads) -> str | None:
 
 
 def strides(stride: tuple[int, int], size: tuple[int, ...]) -> tuple[int, int]:
-    """Return the strides of windows, 1 where there is one window."""
+    """Return the strides of windows, and 1 along an axis with a single window."""
     rows, cols = (1 if count == 1 else step for count, step in zip(size, stride, strict=True))
     return rows, cols
 
 
 def _sums_reason(layer: _Convolution) -> str | None:
-    """Return why sums do not fit: the unit subtracts the zero point from each value."""
+    """Return why sums do not fit, None if they do; the unit subtracts the zero point from each value."""
     weights = layer.operator.constants["weights"].astype(np.int64)
     zero_point = requantize.quantization_of(layer.source).zero_point
     most = max(127 - zero_point, zero_point + 128)
@@ -138,30 +136,32 @@ def _sums_reason(layer: _Convolution) -> str | None:
 def conv_calls(
     operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the calls of a convolution by the unit beside the core; `calls` are the core's.
+    """Return the two calls of a convolution by the unit, as `WindowCalls.calls` does; `calls`: the core's.
 
-    The second one contains the core's call with the least scratch: see conv2d_s8_npu.h. Both have that
-    scratch, so that `settled` changes no place. Raises ConfigError without Vela.
+    Raises ConfigError without Vela.
     """
     assert isinstance(operator.op, Conv2d)
     layer = _Convolution(operator.op, operator, source, output)
     unit, window = UNITS[isa.unit], layer.window
     block = find_block(unit, window, source.shape, output.shape)
-    own, numbers = layer.numbers()
-    constants = encoded(unit, window, block, own.weights, _scaling(own, numbers, layer))
-    of_rows = OfRows(
+    core_constants, numbers = layer.numbers()
+    scaling = _scaling(core_constants, numbers, layer)
+    constants = encoded(unit, window, block, core_constants.weights, scaling)
+    window_calls = WindowCalls(
         _commands(layer, block, constants, numbers),
         UnitWork(unit, window, block, source.shape, constants.weight_bytes),
         OPERATION_CODES["DEPTHWISE" if layer.by_channel else "CONV"],
         layer.conv.pads[0],
         constants.words,
     )
-    return of_rows.calls(output, calls, isa)
+    return window_calls.calls(output, calls, isa)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class OfRows:
-    """The facts that the kernel of windows needs for any rows: commands, work, operation, constants."""
+class WindowCalls:
+    """The data of the calls of a convolution or pool: `commands` and `operation` of its stream, the work of
+    the unit, and the constants.
+    """
 
     commands: NDArray[np.uint32]
     work: UnitWork
@@ -170,14 +170,16 @@ class OfRows:
     constants: NDArray[np.uint32] | None
 
     def calls(self, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa) -> tuple[KernelCall, ...]:
-        """Return the call of the unit alone, and that with the core's call of the least scratch."""
-        spare = min(calls, key=lambda call: (call.scratch_bytes, call.constant_bytes))
+        """Return the call of the unit alone, and the call that contains the core's call with the least
+        scratch, see conv2d_s8_npu.h. Both have that scratch, so `settled` can exchange them.
+        """
+        core = min(calls, key=lambda call: (call.scratch_bytes, call.constant_bytes))
         work = self.work.with_low(output.shape)
         window, commands, blocks = work.window, self.commands, [*work.low, work.block]
         params: Params = {
-            "commands": np.concatenate([commands, *map(_of_block, blocks)]).astype(np.uint32),
+            "commands": np.concatenate([commands, *map(_block_commands, blocks)]).astype(np.uint32),
             "constants": self.constants,
-            "core": CallTable((replace(spare, others=()),)),
+            "core": CallTable((replace(core, others=()),)),
             "command_words": len(commands),
             "constant_bytes": 0 if self.constants is None else self.constants.nbytes,
             "operation": self.operation,
@@ -190,21 +192,21 @@ class OfRows:
             "output_row_bytes": output.row_bytes,
         }
         counts = work.counts(output.shape)
-        alone = KernelCall(KERNEL, {**params, "core": None}, spare.scratch_bytes, isa=isa, counts=counts)
+        alone = KernelCall(KERNEL, {**params, "core": None}, core.scratch_bytes, isa=isa, counts=counts)
         return alone, replace(alone, params=params, mode=WITH_CORE)
 
 
-def _scaling(own: ConvConstants, numbers: dict[str, Any], layer: _Convolution) -> Scaling:
-    """Return the bias without the zero point, which the unit subtracts itself, and scale and shift."""
-    assert own.multipliers is not None
-    weights = own.weights.reshape(len(own.weights), -1).astype(np.int64)
-    bias = own.bias.astype(np.int64)
+def _scaling(core: ConvConstants, numbers: dict[str, Any], layer: _Convolution) -> Scaling:
+    """Return scales and shifts, and the bias without the zero point, which the unit subtracts from values."""
+    assert core.multipliers is not None
+    weights = core.weights.reshape(len(core.weights), -1).astype(np.int64)
+    bias = core.bias.astype(np.int64)
     bias += requantize.quantization_of(layer.source).zero_point * weights.sum(axis=1)
-    if own.exponents is not None:
-        shift = 31 - own.exponents.astype(np.int64)
+    if core.exponents is not None:
+        shift = 31 - core.exponents.astype(np.int64)
     else:
         shift = np.full(len(bias), 32 - numbers["quant.left_shift"], np.int64)
-    return Scaling(bias, own.multipliers.astype(np.int64), shift)
+    return Scaling(bias, core.multipliers.astype(np.int64), shift)
 
 
 def _commands(
@@ -237,7 +239,7 @@ def set_constants(stream: Stream, constants: EncodedConstants) -> None:
 
 
 def set_maps(stream: Stream, source: Shape, output: Tensor, pads: tuple[int, int], zero_point: int) -> None:
-    """Set the registers of an input with these pads, left and right, and of an output of the same type."""
+    """Set the registers of an input, and of an output of the same type; `pads`: left and right."""
     value_bytes = output.dtype.size_bytes
     set_map(stream, "IFM", SOURCE, FeatureMap(source, value_bytes))
     stream.set(
@@ -253,7 +255,7 @@ def set_maps(stream: Stream, source: Shape, output: Tensor, pads: tuple[int, int
 
 
 def set_window(stream: Stream, window: UnitWindow, *, parts: bool) -> None:
-    """Set the registers of a window. `parts`: its taps are taken first."""
+    """Set the registers of a window. `parts`: as `UnitWindow.parts_first` returns."""
     (sy, sx), (dy, dx), area = window.stride, window.dilation, window.area
     low = (sx - 1 & 1) | (sy - 1 & 1) << 1 | parts << 2 | (dx - 1) << 3 | (dy - 1) << 4
     stream.set(
@@ -271,7 +273,7 @@ def set_block(stream: Stream, block: Block) -> None:
 
 
 def set_depth(stream: Stream, block: Block, sums: int = SUMS_OF_32_BITS) -> None:
-    """Set the registers of all blocks of an operator: they have the same channels, and this type of sums."""
+    """Set the registers that all blocks of an operator share: their channels, and the type of `sums`."""
     stream.set(OFM_BLK_DEPTH_M1=block.shape[2] - 1, ACC_FORMAT=sums, BLOCKDEP=0)
 
 
@@ -279,31 +281,31 @@ def _set_place(stream: Stream, block: Block) -> None:
     stream.set(OFM_BLK_WIDTH_M1=block.shape[1] - 1, IFM_IB_END=block.input_end, AB_START=block.sums_begin)
 
 
-def _of_block(block: Block) -> list[int]:
-    """Return the rows of a block, and the commands of its columns and its place."""
+def _block_commands(block: Block) -> list[int]:
+    """Return the rows of a block, and the commands that set its columns and its place."""
     stream = Stream([block.shape[0]])
     _set_place(stream, block)
     return stream.words
 
 
 def read_precision(value_bytes: int) -> int:
-    """Return the type of an input: signed, channels last."""
+    """Return the value of IFM_PRECISION: signed, channels last."""
     return 1 | value_bytes - 1 << 2
 
 
 def written_precision(value_bytes: int) -> int:
-    """Return the type of an output: signed, channels last, with a scale for each channel."""
+    """Return the value of OFM_PRECISION: signed, channels last, with a scale for each channel."""
     return 1 | value_bytes - 1 << 1
 
 
-def set_map(stream: Stream, name: str, region: int, of: FeatureMap) -> None:
-    """Set the registers of a feature map, channels last, whose rows are one or two runs."""
-    (_, cols, channels), size = of.shape, of.value_bytes
+def set_map(stream: Stream, name: str, region: int, feature_map: FeatureMap) -> None:
+    """Set the registers of a feature map, channels last, whose rows lie in one run or two."""
+    (_, cols, channels), size = feature_map.shape, feature_map.value_bytes
     registers = {
         "REGION": region,
         "BASE1": 0,
         "BASE3": 0,
-        "WIDTH0_M1": (of.cols or cols) - 1,
+        "WIDTH0_M1": (feature_map.cols or cols) - 1,
         "HEIGHT1_M1": 0,
         "STRIDE_C": size,
         "STRIDE_X": channels * size,
@@ -313,6 +315,6 @@ def set_map(stream: Stream, name: str, region: int, of: FeatureMap) -> None:
 
 
 def pad_right(pads: Pads, window: UnitWindow, source: Shape, output: Tensor) -> int:
-    """Return the columns of padding that windows read at the right."""
+    """Return the number of padding columns at the right that windows read."""
     end = (output.shape[1] - 1) * window.stride[1] + window.area[1]
     return max(0, end - pads[1] - source[1])

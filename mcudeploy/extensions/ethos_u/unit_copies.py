@@ -1,4 +1,4 @@
-"""Concatenations, slices and clips by the unit: copies in another quantisation where needed."""
+"""Concatenations, slices and clips by the unit, as means of one value, which can change the scale."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from mcudeploy.ops.requantize import STORED, quantization_of
 
 COPY_KERNEL = "copy_s8_npu"
 _WINDOW = UnitWindow((1, 1), (1, 1), (1, 1), True)
-_X = STORED.astype(np.int64)
+_INT8_VALUES = STORED.astype(np.int64)
 _INT8 = -128, 127
 
 
@@ -50,7 +50,7 @@ class _Scale:
     clip: tuple[int, int] = _INT8
 
 
-_AS_IT_IS = _Scale((0, 0), 1 << 30, 30)
+_UNCHANGED = _Scale((0, 0), 1 << 30, 30)
 
 
 def copy_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> str | None:
@@ -70,7 +70,7 @@ def copy_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) 
 def copy_calls(
     operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, core: KernelCall, isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the call of a concatenation or a slice by the unit; `core`: its other call."""
+    """Return the call of a concatenation or a slice by the unit; `core`: the core's call."""
     op, unit = operator.op, UNITS[isa.unit]
     scales, works, commands = _scales(core, inputs, output), [], []
     pieces = [op.out_shape if isinstance(op, Slice) else (output.shape[0], *it.shape[1:]) for it in inputs]
@@ -107,7 +107,7 @@ def _by_column(op: object) -> bool:
 
 
 def _set_copy(stream: Stream, shapes: tuple[Shape, Shape, Shape], scale: _Scale) -> None:
-    """Set the registers of a copy; the shapes: of the input, of the part that is copied, of the output."""
+    """Set the registers of a copy; `shapes`: of the input, of the copied part, of the output."""
     source, (_, cols, channels), output = shapes
     set_map(stream, "IFM", SOURCE, FeatureMap(source, cols=cols))
     stream.set(
@@ -133,22 +133,22 @@ def _set_copy(stream: Stream, shapes: tuple[Shape, Shape, Shape], scale: _Scale)
 
 
 def _scales(core: KernelCall, inputs: tuple[Tensor, ...], output: Tensor) -> list[_Scale | None]:
-    """Return the scale of each input with the results of the core's table; None without one."""
+    """Return for each input the scale that gives the results of the core's table; None if there is none."""
     numbers: dict[str, Any] = dict(core.params)
     tables: NDArray[np.int8] | None = numbers.get("tables")
     if tables is None:
-        return [_AS_IT_IS] * len(inputs)
+        return [_UNCHANGED] * len(inputs)
     scales: list[_Scale | None] = []
     for at, tensor in zip(numbers["table_of_input"].tolist(), inputs, strict=True):
         points = quantization_of(tensor).zero_point, quantization_of(output).zero_point
         table = tables[256 * at : 256 * at + 256].astype(np.int64)
-        scales.append(_scale(table, points, _INT8) if table.size else _AS_IT_IS)
+        scales.append(_scale(table, points, _INT8) if table.size else _UNCHANGED)
     return scales
 
 
 def _scale(table: Integers, zero_points: tuple[int, int], bounds: tuple[int, int]) -> _Scale | None:
-    """Return the scale with the results of a table that ends at these bounds, None without one."""
-    sums, clip = _X - zero_points[0], (bounds[0] - zero_points[1], bounds[1] - zero_points[1])
+    """Return the scale that gives the results of a table, clipped at these bounds; None if there is none."""
+    sums, clip = _INT8_VALUES - zero_points[0], (bounds[0] - zero_points[1], bounds[1] - zero_points[1])
     least, most = fitting_ratios(sums, table - zero_points[1], clip)
     scale = scale_and_shift(float((least + most) / 2))
     if scale is None or (np.clip(scaled(sums, *scale), *clip) + zero_points[1] != table).any():
@@ -157,7 +157,7 @@ def _scale(table: Integers, zero_points: tuple[int, int], bounds: tuple[int, int
 
 
 def clip_reason(operator: Operator, source: Tensor, output: Tensor) -> str | None:
-    """Return why the unit does not compute a table, None if that scales and clips values."""
+    """Return why the unit does not compute a table, None if the table only scales and clips values."""
     scale = _clip(operator, source, output)
     return None if scale else "the unit looks up a table in more time than the core"
 
@@ -165,7 +165,7 @@ def clip_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
 def clip_calls(
     operator: Operator, source: Tensor, output: Tensor, core: KernelCall, isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the call of a scaling and a clip by the unit, or nothing; `core`: its other call."""
+    """Return the call of a table that scales and clips by the unit, or nothing; `core`: the core's call."""
     scale, unit, shape = _clip(operator, source, output), UNITS[isa.unit], output.shape
     if scale is None:
         return ()
@@ -179,7 +179,7 @@ def clip_calls(
 
 
 def _clip(operator: Operator, source: Tensor, output: Tensor) -> _Scale | None:
-    """Return the scale and the clip with the results of a table, None without one."""
+    """Return the scale, with a clip, that gives the results of a table; None if there is none."""
     table = operator.constants["table"].astype(np.int64)
     points = quantization_of(source).zero_point, quantization_of(output).zero_point
     return _scale(table, points, (int(table.min()), int(table.max())))

@@ -35,29 +35,29 @@ from mcudeploy.ops.scalar.elementwise import Binary
 
 ELEMENTWISE_KERNEL = "elementwise_s8_npu"
 SCALAR = 0x80
-"""The second operand is a value in a register."""
+"""The value of IFM2_BROADCAST if the second operand is a value in a register."""
 BROADCAST = (1, 2, 4)
-"""The second operand has one row, one column, one channel for all."""
+"""The bits of IFM2_BROADCAST by which all rows, columns or channels read one of the second operand."""
 _MODES = {"mul": 0, "add": 1, "sub": 2}
 _SHARES = {"mul": 1.5, "add": 3.0, "sub": 3.0}
-"""How much longer than a sum of products a result takes."""
+"""The cycles of a result, as a multiple of those of a convolution."""
 _FRACTION = {1: 20, 2: 15}
-"""Bits by which TFLite's sums shift their operands left, by bytes of a value; the unit does that itself."""
+"""Bits by which TFLite's sums, and the unit, shift operands left, by the bytes of a value."""
 _FIRST, _OTHER = 1, 2
-"""The operand with a factor: the one with the smaller scale."""
+"""The operand with a factor, which has the smaller scale: the first, or the other one."""
 _MOST_SHIFT = 63
 _MOST_FACTOR = (1 << 16) - 1
-"""The largest factor of an operand, if both have one."""
+"""The largest factor of an operand if both operands have factors."""
 
 Registers = dict[str, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Operands:
-    """The operands of the unit: the one at `position` of the operator, of the output's shape, and the other.
+    """The two operands in the order of the unit, whose first operand has the output's shape.
 
-    `points`: their quantisations in this order. `shape`: of the other one. `value_bytes`: of a value of both.
-    `constant`: the values of the other one, None if it is an input.
+    `position`: of the first operand in the operator. `points`: the quantisations of both. `shape`: of the
+    second operand. `value_bytes`: of a value of both. `constant`: the second operand, None if it is an input.
     """
 
     position: int
@@ -68,17 +68,17 @@ class _Operands:
 
     @property
     def number(self) -> int:
-        """The number of the input that is the first operand."""
+        """The number of the operator's input that is the first operand."""
         return self.position if self.constant is None else 0
 
     @property
     def letters(self) -> str:
-        """The names of both in the core's parameters."""
+        """The letters of both operands in the names of the core's parameters."""
         return "ab" if self.position == 0 else "ba"
 
     @property
     def scalar(self) -> int | None:
-        """The value of a constant that has only one."""
+        """The value of a constant operand whose elements are all equal; None for others."""
         if self.constant is None or self.constant.min() != self.constant.max():
             return None
         return int(self.constant.flat[0])
@@ -93,7 +93,7 @@ def binary_reason(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
 def binary_calls(
     operator: Operator, inputs: tuple[Tensor, ...], output: Tensor, core: KernelCall, isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the call of a sum, difference or product by the unit, or nothing; `core`: its other call."""
+    """Return the call of a sum, difference or product by the unit, or nothing; `core`: the core's call."""
     binary = _binary(operator, inputs, output)
     if isinstance(binary, str):
         return ()
@@ -153,7 +153,8 @@ def elementwise_params(stream: Stream, operation: int, output: Tensor, core: Ker
 def _binary(
     operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
 ) -> tuple[_Operands, Registers] | str:
-    """Return the operands and registers of an operation of two operands, or why the unit does not have it."""
+    """Return the operands and registers of an operation of two operands, or why the unit does not compute it.
+    """
     op = operator.op
     assert isinstance(op, Binary | BinaryInt16)
     if isinstance(op, Binary) and any(it.dtype is not DType.INT8 for it in (*inputs, output)):
@@ -183,9 +184,9 @@ def _binary(
 
 
 def _operands(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> _Operands | None:
-    """Return the operands; the unit's first one has the output's shape. None if there is none.
+    """Return the operands in the order of the unit; None if neither can be its first operand.
 
-    Those of sums and products may change places, those of differences not.
+    Operands of sums and products may change places, operands of differences may not.
     """
     op = operator.op
     assert isinstance(op, Binary | BinaryInt16)
@@ -195,13 +196,13 @@ def _operands(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) ->
     for first in (0, 1) if op.function != "sub" else (0,):
         if shapes[first] == output.shape and op.constant_operand != first:
             constant = None if op.constant_operand is None else operator.constants["constant"]
-            own = points[first], points[1 - first]
-            return _Operands(first, own, shapes[1 - first], output.dtype.size_bytes, constant)
+            ordered = points[first], points[1 - first]
+            return _Operands(first, ordered, shapes[1 - first], output.dtype.size_bytes, constant)
     return None
 
 
 def _product(numbers: dict[str, int]) -> Registers | None:
-    """Return the scale of a product, with the rounding of the core."""
+    """Return the registers of a product, with the rounding of the core; None if its shift does not fit."""
     shift = 31 - numbers["quant.shift"] if numbers["twice"] else numbers["quant.shift"]
     if not 0 < shift <= _MOST_SHIFT:
         return None
@@ -210,47 +211,48 @@ def _product(numbers: dict[str, int]) -> Registers | None:
 
 
 def _sum_twice(numbers: dict[str, int], operands: _Operands) -> Registers | None:
-    """Return the scales of a sum that TFLite rounds, None if a shift does not fit its register.
+    """Return the registers of a sum that is rounded twice, as in TFLite; None if a shift does not fit.
 
-    The operand with the larger scale has the factor one half, without rounding.
+    The operand with the larger scale has the factor one half, which needs no rounding.
     """
-    other, exact = ("b", "a") if numbers["a_exponent"] == 0 else ("a", "b")
-    half = numbers[f"{exact}_multiplier"], numbers[f"{exact}_exponent"]
-    operand_shift = 31 - numbers[f"{other}_exponent"] - _FRACTION[operands.value_bytes]
+    rounded, halved = ("b", "a") if numbers["a_exponent"] == 0 else ("a", "b")
+    half = numbers[f"{halved}_multiplier"], numbers[f"{halved}_exponent"]
+    operand_shift = 31 - numbers[f"{rounded}_exponent"] - _FRACTION[operands.value_bytes]
     sum_shift = 31 - numbers["quant.shift"]
     if half != (1 << 30, 0) or not (0 <= operand_shift <= _MOST_SHIFT and 31 <= sum_shift <= _MOST_SHIFT):
         return None
     return {
         **_result(numbers, numbers["quant.multiplier"] | sum_shift << 32, TWICE),
-        "IFM_PRECISION": (_FIRST if other == operands.letters[0] else _OTHER) << 8,
-        "OPA_SCALE": numbers[f"{other}_multiplier"] | operand_shift << 32,
+        "IFM_PRECISION": (_FIRST if rounded == operands.letters[0] else _OTHER) << 8,
+        "OPA_SCALE": numbers[f"{rounded}_multiplier"] | operand_shift << 32,
         "OPB_SCALE": 0,
     }
 
 
 def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
-    """Return the scales of a sum that is rounded once: on the core, ties go to the even result.
+    """Return the registers of a sum that is rounded once, on the core with ties to the even result.
 
-    Both operands have a factor of 16 bits, in the ratio of the core's multipliers, the sum one of 31 bits.
-    None if that gives another result than the core's for any values that the operands can have.
+    Both operands have factors of 16 bits in the ratio of the core's multipliers, the sum a scale of 31 bits.
+    None if any values of the operands give another result than on the core.
     """
     first, other = (numbers[f"quant.{it}_multiplier"] for it in operands.letters)
     ratio = Fraction(first, abs(other)) if other else Fraction(0)
-    near = ratio.limit_denominator(_MOST_FACTOR)
+    nearest = ratio.limit_denominator(_MOST_FACTOR)
     if ratio > 1:
-        turned = (1 / ratio).limit_denominator(_MOST_FACTOR)
-        near = 1 / turned if turned else Fraction(0)
-    if near <= 0:
+        inverse = (1 / ratio).limit_denominator(_MOST_FACTOR)
+        nearest = 1 / inverse if inverse else Fraction(0)
+    if nearest <= 0:
         return None
-    factors = near.numerator, near.denominator
-    scale = scale_and_shift(first / factors[0] / 2 ** numbers["quant.shift"])
+    factors = nearest.numerator, nearest.denominator
+    shift, sign = numbers["quant.shift"], 1 if other > 0 else -1
+    scale = scale_and_shift(first / factors[0] / 2**shift)
     if scale is None:
         return None
+
     a = STORED.astype(np.int64)[:, None]
     b = (STORED if operands.constant is None else np.unique(operands.constant)).astype(np.int64)
-    whole, sign = numbers["quant.shift"], 1 if other > 0 else -1
     sums = a * first + b * other + numbers["quant.constant"]
-    core = (sums + (1 << whole - 1) - 1 + (sums >> whole & 1)) >> whole
+    core = (sums + (1 << shift - 1) - 1 + (sums >> shift & 1)) >> shift
     sums = (a - operands.points[0].zero_point) * factors[0]
     sums = sums + sign * (b - operands.points[1].zero_point) * factors[1]
     unit = scaled(sums, *scale)
@@ -265,7 +267,7 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
 
 
 def _result(numbers: dict[str, int], scale: int, rounding: int) -> Registers:
-    """Return the registers of results with one scale, where both operands have factors, or none has."""
+    """Return the registers of results with one scale."""
     return {
         "OFM_SCALE": scale,
         "OFM_ZERO_POINT": numbers["quant.zero_point"],
@@ -276,13 +278,13 @@ def _result(numbers: dict[str, int], scale: int, rounding: int) -> Registers:
     }
 
 
-def _broadcast(other: Shape, shape: Shape) -> int:
-    """Return the dimensions that the second operand repeats."""
-    return sum(bit for bit, own, size in zip(BROADCAST, other, shape, strict=True) if own < size)
+def _broadcast(second: Shape, output: Shape) -> int:
+    """Return the value of IFM2_BROADCAST for the shapes of the second operand and the output."""
+    return sum(bit for bit, size, out_size in zip(BROADCAST, second, output, strict=True) if size < out_size)
 
 
 def _set_first(stream: Stream, source: Tensor, output: Tensor) -> None:
-    """Set the registers of the first operand and of the output, of one shape."""
+    """Set the registers of the first operand and of the output, which have the same shape."""
     for name, region, tensor in (("IFM", SOURCE, source), ("OFM", OUTPUT, output)):
         set_map(stream, name, region, FeatureMap(tensor.shape, tensor.dtype.size_bytes))
         stream.set(**{f"{name}_BASE2": 0, f"{name}_DEPTH_M1": tensor.shape[2] - 1})

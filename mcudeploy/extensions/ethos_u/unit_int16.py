@@ -1,4 +1,4 @@
-"""Convolutions of 16-bit values, and their curves, by the unit."""
+"""Convolutions of int16 values, and logistic functions and tangents of such values, by the unit."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     ONCE,
     OPERATION_CODES,
     SUMS_OF_40_BITS,
-    OfRows,
+    WindowCalls,
     pad_right,
     set_block,
     set_constants,
@@ -38,21 +38,22 @@ from mcudeploy.ir.isa import Isa
 from mcudeploy.ir.opdef import Counts, KernelCall
 
 TANGENT, LOGISTIC = 3, 4
-"""Curves that the unit computes of results of 16 bits."""
+"""The unit's numbers of the curves that it can compute from 16-bit results."""
 _CURVE_CYCLES = 1.0
-"""Cycles of a value of a curve, by Vela."""
+"""Cycles of a value of a curve, according to Vela."""
 _POINT = UnitWindow((1, 1), (1, 1), (1, 1), True, value_bytes=2)
 _SUM_BITS = 40
 _MOST_SHIFT = 63
 _REDUCED = 16
-"""Bits by which TFLite shortens multipliers of 31 bits whose sums have 64."""
+"""Bits by which TFLite shortens multipliers of 31 bits, for sums of 64 bits."""
 _WIDEST = 64
+"""Limit of the unit for the columns of a window."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _ConvolutionInt16:
-    """A convolution as the unit computes it. A window of a whole row that is too wide for the unit is one of
-    a column whose channels are all values of the row.
+    """A convolution as the unit computes it. If its windows are whole rows that are too wide for the unit, a
+    row becomes one column, whose channels are all values of the row.
     """
 
     op: Conv2dInt16
@@ -64,7 +65,7 @@ class _ConvolutionInt16:
 
     @classmethod
     def of(cls, operator: Operator, source: Tensor, output: Tensor) -> _ConvolutionInt16:
-        """Return the convolution of an operator."""
+        """Return the convolution of an operator with these tensors."""
         op, shape = operator.op, source.shape
         assert isinstance(op, Conv2dInt16)
         kernel, weights = op.kernel_shape, operator.constants["weights"].astype(np.int8)
@@ -97,15 +98,16 @@ def conv_int16_reason(operator: Operator, source: Tensor, output: Tensor) -> str
 
 
 def _sums_reason(layer: _ConvolutionInt16) -> str | None:
-    """Return why sums, or their scales, do not fit the unit with the bits of the core."""
+    """Return why sums or their scales do not fit the unit with the bits of the core, None if they do."""
     largest, scaling = largest_sums(layer.operator), layer.scaling()
     if largest.max() >= 1 << _SUM_BITS - 1:
         return f"a sum of products can reach {largest.max():,.0f}: the unit has {_SUM_BITS} bits"
     if not 0 < scaling.shift.min() <= scaling.shift.max() <= _MOST_SHIFT:
         return "the scale of a channel does not fit the unit"
-    # Only multiples of half a step, less the zeros that its scale ends with, lie halfway between results.
-    ends = scaling.scale & -scaling.scale
-    halfway = 2.0 ** (scaling.shift - 1) / np.maximum(ends, 1)
+    # sum * scale is halfway between results only if it is an odd multiple of 2^(shift - 1). The factors 2 of
+    # the scale need not be in the sum.
+    power_of_two = scaling.scale & -scaling.scale
+    halfway = 2.0 ** (scaling.shift - 1) / np.maximum(power_of_two, 1)
     if layer.op.ties == "away" and ((largest >= halfway) & (scaling.scale > 0)).any():
         return "negative sums may lie halfway between results, which go down on the core, up on the unit"
     return None
@@ -114,7 +116,7 @@ def _sums_reason(layer: _ConvolutionInt16) -> str | None:
 def conv_int16_calls(
     operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the calls of a convolution, as `conv_calls` does. Raises ConfigError without Vela."""
+    """Return the two calls of a convolution, as `WindowCalls.calls`. Raises ConfigError without Vela."""
     layer, unit = _ConvolutionInt16.of(operator, source, output), UNITS[isa.unit]
     op, window, shape = layer.op, layer.window, layer.source
     block = find_block(unit, window, shape, output.shape)
@@ -128,13 +130,13 @@ def conv_int16_calls(
     set_depth(stream, block, SUMS_OF_40_BITS)
     work = UnitWork(unit, window, block, shape, constants.weight_bytes)
     operation = OPERATION_CODES["DEPTHWISE" if window.by_channel else "CONV"]
-    return OfRows(stream.array, work, operation, op.pads[0], constants.words).calls(output, calls, isa)
+    return WindowCalls(stream.array, work, operation, op.pads[0], constants.words).calls(output, calls, isa)
 
 
 def curve_calls(
     operator: Operator, source: Tensor, output: Tensor, core: KernelCall, isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the call of a logistic function or a tangent: a mean of one value, whose result is a curve's."""
+    """Return the call of a logistic function or a tangent by the unit: a mean of one value, and the curve."""
     op, stream = operator.op, Stream()
     assert isinstance(op, SigmoidInt16)
     block = find_block(UNITS[isa.unit], _POINT, source.shape, output.shape)
@@ -160,5 +162,5 @@ def curve_calls(
 
 
 def curve_of(op: SigmoidInt16) -> int:
-    """Return the unit's number of a curve."""
+    """Return the unit's number of the curve."""
     return TANGENT if op.tangent else LOGISTIC

@@ -1,4 +1,4 @@
-"""The Ethos-U as a unit beside the core: its operators, and why others stay on the core."""
+"""The Ethos-U as a unit beside the core: which operators it computes, and why others stay on the core."""
 
 from __future__ import annotations
 
@@ -95,7 +95,9 @@ def unit_calls(
 
 
 def settled(plan: Plan, model: Model) -> dict[str, str]:
-    """Return the variants of a plan's operators: with a kernel of the core where a step needs it."""
+    """Return the variants of a plan's operators, with a kernel of the core for those of which the core has to
+    compute a row.
+    """
     needing = {
         step.operator.name
         for step in unit_steps(plan, model.calls)
@@ -105,13 +107,13 @@ def settled(plan: Plan, model: Model) -> dict[str, str]:
 
 
 def _check(plan: Plan, model: Model) -> None:
-    """Check the streams of single steps, and those of consecutive ones."""
+    """Check the streams of single steps, and the joined streams of consecutive steps."""
     check_streams(plan, model)
     check_joined(plan, model.calls)
 
 
 def hal_sources(board: Board) -> list[str]:
-    """Return the driver of a board with a unit, or the functional model for one without."""
+    """Return the driver for a board with a unit, or the functional model for a board without."""
     if board.npu is not None and board.npu.base is not None:
         return ["ethos_u/ethos_u_driver.c"]
     folder = resource_dir("firmware") / "hal" / "ethos_u"
@@ -119,7 +121,7 @@ def hal_sources(board: Board) -> list[str]:
 
 
 def has_encoder() -> bool:
-    """Return whether Vela can be imported, whose encoder compresses the weights."""
+    """Return whether Vela, whose encoder compresses the weights, can be imported."""
     try:
         encoder()
     except ConfigError:
@@ -128,13 +130,13 @@ def has_encoder() -> bool:
 
 
 UNIT = UnitSupport(
-    unit_calls,
-    reason_against,
-    settled,
-    _check,
-    joined,
-    START_CYCLES,
-    hal_sources,
-    {"ethos-u-vela": "ethos-u-vela>=5.2,<6"},
-    has_encoder,
+    calls=unit_calls,
+    reason_against=reason_against,
+    settled=settled,
+    check=_check,
+    joined=joined,
+    start_ticks=START_CYCLES,
+    hal_sources=hal_sources,
+    packages={"ethos-u-vela": "ethos-u-vela>=5.2,<6"},
+    installed=has_encoder,
 )

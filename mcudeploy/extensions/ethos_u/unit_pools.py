@@ -1,4 +1,4 @@
-"""Maxima and means over windows by the unit, and means over whole rows and columns."""
+"""Maxima and means over windows, and means over whole rows or columns, by the unit."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from mcudeploy.extensions.ethos_u.unit_calls import (
     ONCE,
     OPERATION_CODES,
     TWICE,
-    OfRows,
     Pads,
+    WindowCalls,
     pad_right,
     set_depth,
     set_maps,
@@ -39,7 +39,7 @@ _MOST_SHIFT = 63
 
 @dataclass(frozen=True, slots=True)
 class _UnitMean:
-    """y = (sum of x - `zero_points[0]`) * `scale` / 2^`shift` + `zero_points[1]`, with this rounding."""
+    """y = (sum of (x - `zero_points[0]`)) * `scale` / 2^`shift` + `zero_points[1]`, with this rounding."""
 
     zero_points: tuple[int, int]
     scale: int
@@ -67,7 +67,7 @@ def pool_reason(operator: Operator, source: Tensor, output: Tensor) -> str | Non
 def pool_calls(
     operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the calls of a maximum or a mean by the unit, as `conv_calls` does."""
+    """Return the two calls of a maximum or a mean by the unit, as `WindowCalls.calls`."""
     unit, (window, pads), stream = UNITS[isa.unit], _window(operator, source), Stream()
     block = find_block(unit, window, source.shape, output.shape)
     zero_point, mode = quantization_of(source).zero_point, 0
@@ -89,40 +89,41 @@ def pool_calls(
     set_depth(stream, block)
     work = UnitWork(unit, window, block, source.shape, 0)
     operation = OPERATION_CODES["POOL"] | mode << 16
-    return OfRows(stream.array, work, operation, pads[0], None).calls(output, calls, isa)
+    return WindowCalls(stream.array, work, operation, pads[0], None).calls(output, calls, isa)
 
 
 def by_rows_calls(
     operator: Operator, source: Tensor, output: Tensor, calls: tuple[KernelCall, ...], isa: Isa
 ) -> tuple[KernelCall, ...]:
-    """Return the call of a mean by rows: by the unit in a step of all rows, else by the core."""
+    """Return the call of a mean by rows: the unit computes a step of all rows, the core a step of fewer."""
     whole, core, (height, *_) = whole_mean(operator, source), calls[0], source.shape
-    of_all, _ = pool_calls(whole, source, output, (whole.op.kernel(whole, (source,), output),), isa)
+    unit_call, _ = pool_calls(whole, source, output, (whole.op.kernel(whole, (source,), output),), isa)
     tensors = {source.name: source, output.name: output}
 
-    def of_length(length: int) -> StageCall:
+    def core_stage(length: int) -> StageCall:
+        """The core's call for a step of `length` rows."""
         return StageCall(
             operator, tensors, core, Interval(1, 1 + length), lambda rows: float(len(rows) == length)
         )
 
     def counts(rows: Interval) -> Counts:
-        assert of_all.counts is not None
-        return of_all.counts(Interval(0, 1)) if len(rows) == height else {"unit_cycles": 0.0}
+        assert unit_call.counts is not None
+        return unit_call.counts(Interval(0, 1)) if len(rows) == height else {"unit_cycles": 0.0}
 
     return (
         KernelCall(
             MEAN_KERNEL,
-            {"calls": CallTable((of_all, replace(core, others=()))), "input_rows": height},
+            {"calls": CallTable((unit_call, replace(core, others=()))), "input_rows": height},
             state_bytes=core.state_bytes,
             isa=isa,
             counts=counts,
-            stages=tuple(map(of_length, range(1, height))),
+            stages=tuple(map(core_stage, range(1, height))),
         ),
     )
 
 
 def whole_mean(operator: Operator, source: Tensor) -> Operator:
-    """Return the operator that computes a mean by rows in one step, with the same bits."""
+    """Return the average pool over the whole image that equals a mean by rows, with the same bits."""
     op = operator.op
     assert isinstance(op, AveragePoolByRows)
     size = source.shape[:2]
@@ -140,7 +141,7 @@ def _window(operator: Operator, source: Tensor) -> tuple[UnitWindow, Pads]:
 
 
 def _mean(operator: Operator, source: Tensor, output: Tensor) -> _UnitMean | str:
-    """Return the arithmetic of a mean, or why the unit does not have it."""
+    """Return the arithmetic of a mean, or why the unit cannot compute it with the bits of the core."""
     numbers: dict[str, Any] = dict(operator.op.kernel(operator, (source,), output).params)
     window, pads = _window(operator, source)
     if isinstance(operator.op, Reduce):

@@ -1,4 +1,4 @@
-"""Scales of the unit that give known results: of 31 bits and a shift, halves up."""
+"""Search for scales of the unit, 31 bits and a shift with ties up, that give known results."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ _SCALE_BITS, _MOST_SHIFT = 31, 63
 def fitting_ratios(
     sums: NDArray[Any], wanted: Integers, clip: tuple[int, int]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Return the least and the most that sums [..., n] may be multiplied by, so that they round to `wanted`
-    [n] and are clipped; the least is above the most where nothing fits.
+    """Return the least and the largest ratio by which sums [..., n], multiplied, rounded and clipped, become
+    `wanted` [n]. The least is above the largest where no ratio does.
     """
     below = np.where(wanted == clip[0], -np.inf, wanted - 0.5)
     above = np.where(wanted == clip[1], np.inf, wanted + 0.5)
@@ -30,7 +30,7 @@ def fitting_ratios(
 
 
 def scale_and_shift(ratio: float) -> tuple[int, int] | None:
-    """Return the scale and shift next to a ratio, None if a register cannot hold them."""
+    """Return the scale and shift nearest to a ratio, None if a register cannot hold them."""
     if not 0 < ratio < np.inf:
         return None
     mantissa, exponent = frexp(ratio)
@@ -39,5 +39,5 @@ def scale_and_shift(ratio: float) -> tuple[int, int] | None:
 
 
 def scaled(sums: Integers, scale: int, shift: int) -> Integers:
-    """Return the results of the unit, not clipped."""
+    """Return the results of the unit before the clip."""
     return (sums * scale + (1 << shift - 1)) >> shift

@@ -1,4 +1,4 @@
-"""Steps of the unit in a plan, as its kernels divide them: rows, runs of rows, and words."""
+"""Steps of the unit in a plan, divided into parts as its kernels do; the words of each part."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ Address = Callable[[int], int]
 
 @dataclass(frozen=True, slots=True)
 class UnitRows:
-    """Output rows that one stream computes, and its input rows, in one run or two.
+    """The output rows of one stream, and the input rows that it reads, in one run or two.
 
-    `middle`: the row after the first run. `above`, `below`: rows of padding. `number`: of the input, if one
-    after another is read. `step`: the bytes from row to row of both runs, 0 if rows lie one after another.
+    `middle`: the input row after the first run. `above`, `below`: rows of padding. `number`: the copied
+    input. `step`: the bytes from row to row of both runs, 0 if the rows are contiguous.
     """
 
     rows: Interval
@@ -43,10 +43,11 @@ class UnitRows:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class UnitStep:
-    """A step of an operator that the unit computes; its parts in sequence.
+    """A step of an operator that the unit computes.
 
-    A part is the rows of a stream, or an output row of the core. `sources`: the places of the inputs' rows.
-    `memories`: of each input, then of the output. `entry`: the place on the tape.
+    `parts`: in sequence, the rows of a stream, or the number of an output row that the core computes.
+    `sources`, `output`: places of rows. `memories`: of each input, then of the output. `entry`: its place on
+    the tape.
     """
 
     operator: Operator
@@ -64,7 +65,11 @@ class UnitStep:
 
 
 def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) -> Iterator[UnitRows | int]:
-    """Yield the parts of a step that computes output rows, for input rows at these addresses."""
+    """Yield the parts of a step of windows; `source`: the address of an input row.
+
+    A part has the most output rows whose input rows lie in two contiguous runs. A single row that has more
+    runs is computed by `_spaced` runs, or by the core.
+    """
     params: dict[str, Any] = dict(call.params)
     stride, top, span = params["stride_rows"], params["pad_top"], params["window_rows"]
 
@@ -73,50 +78,51 @@ def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) 
             row += 1
         return row + 1
 
-    def runs(first: int, end: int) -> tuple[UnitRows, int]:
+    def two_runs(first: int, end: int) -> tuple[UnitRows, int]:
+        """The part of these output rows, and the input row after its second run."""
         lo, hi = first * stride - top, (end - 1) * stride - top + span
         above, below = max(0, -lo), max(0, hi - params["input_rows"])
         reads = Interval(lo + above, hi - below)
         middle = run_end(reads.lo, reads.hi)
-        held = run_end(middle, reads.hi) if middle < reads.hi else reads.hi
-        return UnitRows(Interval(first, end), reads, middle, above, below), held
+        second_end = run_end(middle, reads.hi) if middle < reads.hi else reads.hi
+        return UnitRows(Interval(first, end), reads, middle, above, below), second_end
 
     row = rows.lo
     while row < rows.hi:
-        part, held = runs(row, rows.hi)
-        if held < part.reads.hi:
-            left = held + top - span - row * stride
-            if left < 0:
-                part, _ = runs(row, row + 1)
+        part, second_end = two_runs(row, rows.hi)
+        if second_end < part.reads.hi:
+            spare_rows = second_end + top - span - row * stride  # input rows beyond the first output row
+            if spare_rows < 0:
+                part, _ = two_runs(row, row + 1)
                 yield _spaced(part, [source(it) for it in range(part.reads.lo, part.reads.hi)]) or row
                 row += 1
                 continue
-            part, _ = runs(row, row + left // stride + 1)
+            part, _ = two_runs(row, row + spare_rows // stride + 1)
         yield part
         row = part.rows.hi
 
 
 def _spaced(part: UnitRows, places: Sequence[int]) -> UnitRows | None:
-    """Return a part whose rows lie in two runs with one distance from row to row, in any order; None if they
-    do not. So do any three rows. A distance that is positive is preferred.
+    """Return the part with two runs whose rows all have the same distance from one to the next; None if there
+    are no such runs. For three rows there always are. A positive distance is preferred.
     """
     steps, first = [after - before for before, after in pairwise(places)], part.reads.lo
-    ways = list[UnitRows]()
+    choices = list[UnitRows]()
     if len(steps) > 1:
-        same = next((at for at, step in enumerate(steps) if step != steps[0]), len(steps))
-        if set(steps[same + 1 :]) <= {steps[0]}:
-            ways.append(replace(part, middle=first + same + 1, step=steps[0]))
+        equal = next((at for at, step in enumerate(steps) if step != steps[0]), len(steps))
+        if set(steps[equal + 1 :]) <= {steps[0]}:
+            choices.append(replace(part, middle=first + equal + 1, step=steps[0]))
         if len(set(steps[1:])) == 1:
-            ways.append(replace(part, middle=first + 1, step=steps[1]))
-    return next((it for it in ways if it.step > 0), ways[0] if ways else None)
+            choices.append(replace(part, middle=first + 1, step=steps[1]))
+    return next((it for it in choices if it.step > 0), choices[0] if choices else None)
 
 
 def elementwise_parts(
     call: KernelCall, rows: Interval, sources: tuple[Address, ...], output: Address
 ) -> Iterator[UnitRows | int]:
-    """Yield the parts of an elementwise step: rows that lie one after another in all operands.
+    """Yield the parts of an elementwise step: rows that are contiguous in all operands.
 
-    Those whose result crosses an operand, without being in its place, are the core's.
+    The core computes rows whose result overlaps an operand, unless it takes exactly its place.
     """
     params: dict[str, Any] = dict(call.params)
     size, first, other = params["row_bytes"], *_operands(call, sources)
@@ -140,7 +146,7 @@ def elementwise_parts(
 def copy_parts(
     call: KernelCall, rows: Interval, sources: tuple[Address, ...], row_bytes: tuple[int, ...]
 ) -> Iterator[UnitRows]:
-    """Yield the parts of a step that copies inputs: rows of each that lie one after another."""
+    """Yield the parts of a step that copies inputs: contiguous rows of each input in turn."""
     params: dict[str, Any] = dict(call.params)
     first = params["first_row"]
     for number, (source, size) in enumerate(zip(sources, row_bytes, strict=True)):
@@ -158,7 +164,7 @@ def _bytes(begin: int, size: int) -> Interval:
 
 
 def _operands(call: KernelCall, sources: tuple[Address, ...]) -> tuple[Address, Address | None]:
-    """Return the rows of the first operand, and of the second one where it is an input."""
+    """Return the addresses of rows of the first operand, and of the second operand if it is an input."""
     params: dict[str, Any] = dict(call.params)
     first = sources[params["first"]]
     if len(sources) == 1:
@@ -168,7 +174,7 @@ def _operands(call: KernelCall, sources: tuple[Address, ...]) -> tuple[Address, 
 
 
 def block_of(call: KernelCall, rows: int) -> tuple[int, list[int]]:
-    """Return the most rows of the blocks of an output of `rows` rows, and the commands of their place."""
+    """Return the most rows of a block of an output of `rows` rows, and the commands that set its place."""
     params: dict[str, Any] = dict(call.params)
     blocks = params["commands"][params["command_words"] :].reshape(params["blocks"], -1).tolist()
     most, *place = blocks[min(rows, len(blocks)) - 1]
@@ -176,7 +182,7 @@ def block_of(call: KernelCall, rows: int) -> tuple[int, list[int]]:
 
 
 def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], output: Address) -> list[int]:
-    """Return the words of a stream; addresses are those of the arenas."""
+    """Return the words of the stream of a part; addresses are offsets in arenas."""
     params: dict[str, Any] = dict(call.params)
     commands, rows = params["commands"].tolist()[: params["command_words"]], part.rows
     if call.kernel == COPY_KERNEL:
@@ -210,7 +216,7 @@ def words_of(call: KernelCall, part: UnitRows, sources: tuple[Address, ...], out
 
 
 def _set_operands(stream: Stream, call: KernelCall, part: UnitRows, sources: tuple[Address, ...]) -> None:
-    """Set the registers of an elementwise operation that depend on the rows."""
+    """Set the registers of an elementwise operation that differ from part to part."""
     params: dict[str, Any] = dict(call.params)
     (first, other), row, step = _operands(call, sources), part.rows.lo, params["second_row_bytes"]
     stream.set(IFM_BASE0=first(row), IFM_HEIGHT0_M1=len(part.rows) - 1)
@@ -235,7 +241,10 @@ def unit_steps(plan: Plan, calls: Mapping[str, KernelCall]) -> Iterator[UnitStep
 
 
 def inputs_of(call: KernelCall, part: UnitRows) -> tuple[int, ...]:
-    """Return the numbers of the inputs that a stream reads: the first one, and the second one, if any."""
+    """Return the numbers of the inputs that a stream reads, in the order of its operands.
+
+    An elementwise operation always has two numbers, even if its second operand is a constant.
+    """
     params: dict[str, Any] = dict(call.params)
     if call.kernel == COPY_KERNEL:
         return (part.number,)
@@ -256,7 +265,7 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
     sources = tuple(source for source, _ in read)
     if call.kernel == MEAN_KERNEL:
         if len(rows) < total:
-            return UnitStep(operator, call, sources, sources[0], ())  # the core's
+            return UnitStep(operator, call, sources, sources[0], ())  # the core computes it
         call, rows = call.params["calls"].calls[0], Interval(0, 1)  # type: ignore[union-attr]
     target = places.destination((operator.output, 0 if operator.op.accumulates else block), time)
     start = tiled.tensor_block_rows(operator.output).start(block)
@@ -271,19 +280,19 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
         parts = copy_parts(call, rows, sources, row_bytes)
     else:
         parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
-    if operator.op.accumulates:  # rows in more than two runs are added up by the core
+    if operator.op.accumulates:  # the core adds up rows in more than two runs
         parts = (it for it in parts if isinstance(it, UnitRows) and not it.step)
     memories = (*(memory for _, memory in read), target.memory)
     return UnitStep(operator, call, sources, result, tuple(parts), memories)
 
 
 def _source(
-    tiled: TiledGraph, places: Locations, needed: RowAccess, of: tuple[Interval, int, int]
+    tiled: TiledGraph, places: Locations, needed: RowAccess, step: tuple[Interval, int, int]
 ) -> tuple[Address, str]:
-    """Return the places of an input's rows that a step reads, and their memory. `of`: the output rows of the
-    step, the bytes of a row, its time.
+    """Return the addresses of an input's rows that a step reads, and their memory. `step`: its output rows,
+    the bytes of an input row, its time.
     """
-    rows, row_bytes, time = of
+    rows, row_bytes, time = step
     blocks = BlockRows(needed.rows) if needed.whole else tiled.tensor_block_rows(needed.root)
     lo, hi = (0, needed.rows) if needed.whole else needed.reach(rows.lo, rows.hi)
     memory = places.read(needed.root, blocks.blocks(Interval(lo, hi)), time)

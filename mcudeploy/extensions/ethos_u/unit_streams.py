@@ -20,25 +20,27 @@ from mcudeploy.tiling.dataflow import Dataflow
 ARENA_REGIONS = (1, 3, 4, 5, 6)
 """Regions of arenas. Arm's driver may put region 2 into a fast memory, and takes the last one for itself."""
 _MOST_WORDS = 0xFFFF - 256
-"""Words of a stream after which the next step begins another one: a payload of Arm's driver has 16 bits."""
+"""After a stream of more words, the next step begins another: Arm's driver has 16 bits for their number."""
 _HEADER = (0x31504F43, 5, 5)
-"""The words "COP1", and two actions that do nothing, before the action that names a stream."""
+"""The word "COP1" and two actions that do nothing, before the action that runs a stream."""
 _ACTION = 2
-_FOUR = 4
+_ALIGNED_WORDS = 4
 UNREAD = {
     "CONV": ("IFM2_", "OPA_", "OPB_", "OFM_SCALE"),
     "DEPTHWISE": ("IFM2_", "OPA_", "OPB_", "OFM_SCALE"),
     "POOL": ("IFM2_", "OPA_", "OPB_", "WEIGHT_", "SCALE_"),
     "ELEMENTWISE": ("KERNEL_", "WEIGHT_", "SCALE_", "IFM_PAD_"),
 }
-"""The beginnings of names of registers that an operation does not read, unless its own commands set them."""
+"""Beginnings of the names of registers that an operation does not read, unless its own commands set them."""
 
 Registers = dict[str, int]
 
 
 @dataclass(slots=True)
 class _Joining:
-    """A stream in the making, and the registers that its commands have set."""
+    """A stream under construction, for the entries `first` to `end` - 1 of the tape, and the registers that
+    its commands have set.
+    """
 
     first: int
     end: int
@@ -47,14 +49,17 @@ class _Joining:
     operations: int = 0
 
     def run(self, wanted: Registers, operation: int) -> None:
-        """Append an operation after the commands of the registers that differ from what it needs."""
-        name = next(decode([operation, *_stopped()])).name
-        left = {
+        """Append an operation that needs the registers `wanted`, after commands for those that differ.
+
+        Other registers that the operation reads become 0.
+        """
+        name = next(decode([operation, *_stop_words()])).name
+        stale = {
             it: 0
             for it, value in self.registers.items()
             if value and it not in wanted and not it.startswith(UNREAD[name])
         }
-        changed = {it: value for it, value in {**left, **wanted}.items() if self.registers.get(it) != value}
+        changed = {it: value for it, value in {**stale, **wanted}.items() if self.registers.get(it) != value}
         self.stream.set(**changed)
         self.registers |= changed
         self.stream.words.append(operation)
@@ -65,12 +70,12 @@ class _Joining:
         """The stream with its end and header, filled up to a multiple of 16 bytes."""
         self.stream.stop()
         words = self.stream.words
-        filled = [*words, *[0] * (-len(words) % _FOUR)]
+        filled = [*words, *[0] * (-len(words) % _ALIGNED_WORDS)]
         header = [*_HEADER, _ACTION | len(filled) << 16]
         return UnitStream(Interval(self.first, self.end), (*header, *filled), self.operations)
 
 
-def _stopped() -> list[int]:
+def _stop_words() -> list[int]:
     stream = Stream()
     stream.stop()
     return stream.words
@@ -79,8 +84,8 @@ def _stopped() -> list[int]:
 def joined(plan: Plan, calls: Mapping[str, KernelCall]) -> UnitStreams | None:
     """Return the streams of consecutive steps of the unit; None if it computes no step.
 
-    A step with rows of the core stays alone, and one with a state, which has another place in each instance
-    of a model.
+    A step with rows of the core is not joined with others. Nor is a step that touches a state, which has
+    another place in each instance of a model.
     """
     memories = tuple(plan.layout.arenas)[: len(ARENA_REGIONS)]
     states, roots = {it.tensor for it in plan.graph.states}, Dataflow.of(plan.graph).roots
@@ -112,21 +117,22 @@ def joined(plan: Plan, calls: Mapping[str, KernelCall]) -> UnitStreams | None:
 
 
 def _unit_calls(calls: Mapping[str, KernelCall]) -> Iterator[KernelCall]:
-    return (each for call in calls.values() for each in call.every_call() if each.isa.unit)
+    return (it for call in calls.values() for it in call.every_call() if it.isa.unit)
 
 
 def placed(
     step: UnitStep, part: UnitRows, places: Mapping[bytes, int], regions: Mapping[str, int]
 ) -> tuple[Registers, int]:
-    """Return the registers of a step's stream in the regions of all streams, and its operation.
+    """Return the registers of a part of a step for a joined stream, and its operation.
 
-    Regions are arenas instead of rows of a tensor, and region 0 contains the constants of all operators.
+    The regions of joined streams are arenas, not tensors, and region 0 contains the constants of all
+    operators, each at its offset in `places`.
     """
     commands = list(decode(words_of(step.call, part, step.sources, step.output)))
     registers = {it.name: it.value for it in commands if not it.operates}
     params: dict[str, Any] = dict(step.call.params)
-    own = params.get("constants")
-    begin = 0 if own is None else 4 * places[own.tobytes()]
+    constants = params.get("constants")
+    begin = 0 if constants is None else 4 * places[constants.tobytes()]
     inputs = inputs_of(step.call, part)
     memories = {SOURCE: step.memories[inputs[0]], SECOND: step.memories[inputs[-1]]}
     for name in ("IFM", "IFM2", "OFM"):

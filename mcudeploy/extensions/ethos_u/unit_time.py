@@ -1,34 +1,41 @@
-"""Estimated cycles of a unit's operation: Arm publishes none; after the formulas of its compiler Vela."""
+"""Estimated cycles of the unit's operations, after the formulas of Vela, since Arm publishes no cycles."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from math import prod
 
-from mcudeploy.extensions.ethos_u.unit_blocks import SUBKERNEL, U55, Block, UnitWindow, blocks_of, even_rows
+from mcudeploy.extensions.ethos_u.unit_blocks import (
+    SUBKERNEL,
+    Block,
+    UnitConfiguration,
+    UnitWindow,
+    blocks_of,
+    even_rows,
+)
 from mcudeploy.ir.graph import Shape
 from mcudeploy.ir.opdef import CountsOf
 
 _SRAM_RATE = 8.0
-"""Bytes a cycle of feature maps, read and written at a time: the width of the unit's port. Assumed."""
+"""Bytes of feature maps that the unit reads and writes in a cycle: the width of its port. Assumed."""
 _FLASH_RATE = 8.0
-"""Bytes a cycle of weights, by its other port: waits of a slow flash are not in the estimate. Assumed."""
+"""Bytes of weights that the unit reads in a cycle by its other port, without waits for flash. Assumed."""
 START_CYCLES = 650.0
-"""Cycles of a start: 250 of the core, and 400 from the start to the first block, and from the last one to the
+"""Cycles of a start: 250 of the core, and 400 before the first block and between the last block and the
 interrupt. Assumed.
 """
 _OPERATION_CYCLES = 50
-"""From the commands of an operation within a stream to its first block. Assumed."""
+"""Cycles from the commands of an operation within a stream to its first block. Assumed."""
 _LEAST_CYCLES = 32
-"""Cycles that the decoder of weights takes for the channels of a granule of 8."""
+"""Cycles that the decoder of weights takes for the 8 channels of a granule."""
 _BURST, _WRITTEN_BURST = 32, 16
-"""Bytes of a burst, and those that a result fills."""
+"""Bytes of a burst, and the bytes that results fill of it."""
 _WIDE_SHARE = 1.5
-"""How much longer the result of a sum of 40 bits takes."""
-_UNITS = 4
-"""Parts of the unit that work on a block at a time: none is shorter than their mean."""
+"""Cycles of the result of a 40-bit sum, as a multiple of those of a 32-bit sum."""
+_STAGES = 4
+"""Stages of the unit that work on blocks at the same time: a block takes at least their mean."""
 _FEW = 4
-"""Outputs of up to this number of rows have separate blocks."""
+"""Outputs of at most this number of rows have their own blocks."""
 _PARTS = (1, 8)
 """The numbers of parts of an output for which a block is chosen."""
 
@@ -37,10 +44,10 @@ _PARTS = (1, 8)
 class UnitWork:
     """The work of the unit for any rows of an output, from an input of shape `source`.
 
-    `low`: the blocks of outputs of one row, of two, and so on; those of more rows have `block`.
+    `low`: the blocks for outputs of one row, of two, and so on; `block`: for outputs of more rows.
     """
 
-    unit: U55
+    unit: UnitConfiguration
     window: UnitWindow
     block: Block
     source: Shape
@@ -52,7 +59,7 @@ class UnitWork:
         return self.low[rows - 1] if rows <= len(self.low) else self.block
 
     def with_low(self, output: Shape) -> UnitWork:
-        """Return the work with the blocks of the least time for few rows; all have the same channels."""
+        """Return the work with the fastest blocks for few rows; all blocks have the same channels."""
         low = list[Block]()
         for rows in range(1, min(_FEW, output[0] - 1) + 1):
             shape = rows, *output[1:]
@@ -61,8 +68,8 @@ class UnitWork:
                 for it in blocks_of(self.unit, self.window, self.source[2], shape)
                 if it.shape[2] == self.block.shape[2]
             )
-            ways = {it: operation_cycles(replace(self, block=it), shape) for it in fitting}
-            low.append(min(ways, key=lambda it: (ways[it], it.shape)))
+            cycles = {it: operation_cycles(replace(self, block=it), shape) for it in fitting}
+            low.append(min(cycles, key=lambda it: (cycles[it], it.shape)))
         return replace(self, low=tuple(low))
 
     def counts(self, output: Shape) -> CountsOf:
@@ -71,39 +78,40 @@ class UnitWork:
 
 
 def operation_cycles(work: UnitWork, output: Shape) -> float:
-    """Return the cycles of an operation: of its sums and results, its weights or its feature maps, whichever
-    take longest.
+    """Return the cycles of an operation: the longest of computing, reading weights, and moving feature maps.
 
-    The results of a block are made beside the sums of the next one. Weights are fetched again for each block
-    of rows and columns, unless channels are filtered one by one. A pool has none.
+    The unit makes the results of a block while it computes the sums of the next. It reads the weights again
+    for each block of rows and columns, unless `by_channel`. A pool has no weights.
     """
     unit, window, block, source = work.unit, work.window, work.block_of(output[0]), work.source
     rows = even_rows(unit.granule[0], block.shape[0], output[0])
     used = min(rows, output[0]), min(block.shape[1], output[1]), min(block.shape[2], output[2])
     granules = [-(-size // step) for size, step in zip(used, unit.granule, strict=True)]
     blocks = [-(-size // most) for size, most in zip(output, used, strict=True)]
+
     granule_cycles = 4 * granules[0] * granules[1] * (window.value_bytes if window.by_channel else 1)
     granule_cycles = max(_LEAST_CYCLES, granule_cycles)
     steps = sum(_steps(window, source[2], taps) for taps in _parts(window.kernel))
     if not work.weight_bytes:
         granule_cycles = granules[0] * granules[1] * window.value_bytes
         steps = max(4, window.kernel[0] * window.kernel[1])
-    result = unit.output_cycles * (_WIDE_SHARE if window.sum_bytes > 4 else 1)
-    parts = granule_cycles * steps * granules[2], prod(used) * result
-    least = (sum(parts) + _moved(work, used) / _SRAM_RATE) / _UNITS
-    computed = prod(blocks) * max(*parts, least) + max(min(parts), least)
-    fetched = work.weight_bytes * (1 if window.by_channel else blocks[0] * blocks[1])
-    read = blocks[0] * blocks[1] * (1 if window.by_channel else blocks[2]) * source[2]
+    result_cycles = unit.output_cycles * (_WIDE_SHARE if window.sum_bytes > 4 else 1)
+    of_block = granule_cycles * steps * granules[2], prod(used) * result_cycles
+    least = (sum(of_block) + _moved(work, used) / _SRAM_RATE) / _STAGES
+    computing = prod(blocks) * max(*of_block, least) + max(min(of_block), least)
+
+    weight_bytes = work.weight_bytes * (1 if window.by_channel else blocks[0] * blocks[1])
+    values_read = blocks[0] * blocks[1] * (1 if window.by_channel else blocks[2]) * source[2]
     for size, stride, area in zip(used, window.stride, window.area, strict=False):
-        read *= (size - 1) * stride + area
-    moved = max(read, prod(output)) * window.value_bytes
-    return _OPERATION_CYCLES + max(computed, fetched / _FLASH_RATE, moved / _SRAM_RATE)
+        values_read *= (size - 1) * stride + area
+    map_bytes = max(values_read, prod(output)) * window.value_bytes
+    return _OPERATION_CYCLES + max(computing, weight_bytes / _FLASH_RATE, map_bytes / _SRAM_RATE)
 
 
 def _moved(work: UnitWork, used: Shape) -> float:
-    """Return the bytes of bursts of a block: of its output, and of the input channels taken at a time.
+    """Return the bytes of the bursts that move a block: its output, and the input channels taken at a time.
 
-    Values that are contiguous fill bursts: those of a pixel, or of a row if the block has all channels.
+    Contiguous values share bursts: those of a pixel, or of a row if the block has all channels.
     """
     window, channels, size_bytes = work.window, work.source[2], work.window.value_bytes
     depth = used[2] if window.by_channel else window.channels_taken(channels)
@@ -116,10 +124,10 @@ def _moved(work: UnitWork, used: Shape) -> float:
     return _BURST * size_bytes * (rows * cols * depth / read + prod(used) / written)
 
 
-def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> Block:
-    """Return the block with the least time for an output: whole, and in eighths of its rows.
+def find_block(unit: UnitConfiguration, window: UnitWindow, source: Shape, output: Shape) -> Block:
+    """Return the block with the least time for an output, computed whole, and in eighths of its rows.
 
-    Of equal ones, it has the most values. Raises ValueError if none fits.
+    Of equally fast blocks it is the largest. Raises ValueError if none fits.
     """
     depth = 1 if window.by_channel else source[2]
     weight_bytes = window.kernel[0] * window.kernel[1] * depth * output[2]
@@ -136,18 +144,18 @@ def find_block(unit: U55, window: UnitWindow, source: Shape, output: Shape) -> B
 
 
 def elementwise_cycles(values: int, result_cycles: float, value_bytes: int = 1) -> float:
-    """Return the cycles of an operation of up to two operands: of its results, or of its feature maps."""
+    """Return the cycles of an elementwise operation: the longer of computing and moving feature maps."""
     return _OPERATION_CYCLES + values * max(result_cycles, 3 * value_bytes / _SRAM_RATE)
 
 
 def _parts(kernel: tuple[int, int]) -> list[int]:
-    """Return the taps of each part of a window that is taken at a time."""
+    """Return the number of taps of each part of a window that the unit takes at a time."""
     rows, cols = ([min(SUBKERNEL, size - at) for at in range(0, size, SUBKERNEL)] for size in kernel)
     return [row * col for row in rows for col in cols]
 
 
 def _steps(window: UnitWindow, depth: int, taps: int) -> int:
-    """Return the steps of a part of a window for all channels of the input."""
+    """Return the number of steps that a part of a window with these taps takes for all input channels."""
     if window.by_channel:
         return -(-taps // 4)
     if window.parts_first(depth):
