@@ -42,7 +42,7 @@ class _Operation:
 
 
 @dataclass(slots=True)
-class _BytesInUse:
+class _InUse:
     """The bytes of operations that may still run when the next operation begins."""
 
     read: Bytes = ()
@@ -52,11 +52,7 @@ class _BytesInUse:
         """Return a text if an operation that reads and writes these bytes would begin too early."""
         pairs = (("reads", read, self.written), ("writes", written, (*self.written, *self.read)))
         for verb, touched, in_use in pairs:
-            if any(
-                memory == memory_in_use and row.overlaps(row_in_use)
-                for memory, row in touched
-                for memory_in_use, row_in_use in in_use
-            ):
+            if any(name == other and row.overlaps(used) for name, row in touched for other, used in in_use):
                 return f"it {verb} bytes of an operation that BLOCKDEP does not wait for"
         return None
 
@@ -90,7 +86,7 @@ def joined_fault(
         return f"{where}: {error}"
     if len(operations) != len(parts):
         return f"{where}: it has {len(operations)} operations, its steps {len(parts)}"
-    in_use = _BytesInUse()
+    in_use = _InUse()
     for operation, (step, part) in zip(operations, parts, strict=True):
         if not isinstance(part, UnitRows):
             return f"{where}: the core computes row {part} of {step.operator.name}"
@@ -201,10 +197,8 @@ def _reads(operation: _Operation, name: str) -> bool:
     return name.startswith((*_READ[kind], *_ALWAYS))
 
 
-def _hazard(
-    plan: Plan, operation: _Operation, step: UnitStep, part: UnitRows, in_use: _BytesInUse
-) -> str | None:
-    """Return what an operation touches too early, or outside of an arena; add its bytes to `in_use`.
+def _hazard(plan: Plan, operation: _Operation, step: UnitStep, part: UnitRows, used: _InUse) -> str | None:
+    """Return what an operation touches too early, or outside of an arena; add its bytes to `used`.
 
     With BLOCKDEP 0 the unit begins once all earlier operations have ended.
     """
@@ -216,9 +210,9 @@ def _hazard(
         if not 0 <= row.lo <= row.hi <= plan.layout.arenas[memory]:
             return f"bytes {row.lo} to {row.hi - 1} are outside of the arena in {memory}"
     if operation.registers.get(_WAIT) != 0:
-        reason = in_use.fault(read, written)
+        reason = used.fault(read, written)
         if reason is not None:
             return reason
-        read, written = (*in_use.read, *read), (*in_use.written, *written)
-    in_use.read, in_use.written = read, written
+        read, written = (*used.read, *read), (*used.written, *written)
+    used.read, used.written = read, written
     return None

@@ -179,13 +179,11 @@ def touched_copy(
     return TouchedCopy(reads, writes, cols, channels, source, output.shape)
 
 
-def _touched_pair(
-    plan: Plan, step: UnitStep, touched_rows: tuple[Interval, list[Rows], Rows]
-) -> TouchedPair:
-    """Return what an elementwise step touches; `touched_rows`: the output rows, and their bytes in each input
-    and in the output.
+def _touched_pair(plan: Plan, step: UnitStep, touched: tuple[Interval, list[Rows], Rows]) -> TouchedPair:
+    """Return what an elementwise step touches; `touched`: the output rows, and their bytes in each input and
+    in the output.
     """
-    rows, reads, writes = touched_rows
+    rows, reads, writes = touched
     operator, shape = step.operator, plan.graph.tensors[step.operator.output].shape
     shapes = [it.shape for it in plan.graph.input_tensors(operator)]
     assert isinstance(operator.op, Binary | BinaryInt16)
