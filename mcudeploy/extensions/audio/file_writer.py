@@ -1,4 +1,4 @@
-"""Writing of .tflite files: the operators and options that are read, and nothing else."""
+"""Writer of .tflite files, for the operators and options that the front end of mcudeploy reads."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SCHEMA_VERSION, _ALIGNMENT = 3, 16
 
 
 def tflite_file(contents: Contents) -> bytes:
-    """The bytes of a file with these contents. Subgraphs that it calls must have the numbers from 1 on.
+    """The bytes of a file with these contents; called subgraphs must have the numbers from 1 on.
 
     Raises ModelError without the package `tflite`.
     """
@@ -34,7 +34,7 @@ def tflite_file(contents: Contents) -> bytes:
 
 
 class _File:
-    """A file that is being written; operator codes are shared by its subgraphs."""
+    """A file under construction. Its methods write an object and return its offset in the FlatBuffer `b`."""
 
     def __init__(self) -> None:
         self._builder: Any = flatbuffers.Builder(1024)
@@ -44,7 +44,7 @@ class _File:
     def content(self, contents: Contents) -> bytes:
         b = self._builder
         self._buffers.append(self._buffer(None))
-        subgraphs = self._tables([self._subgraph(each) for each in (contents, *contents.called.values())])
+        subgraphs = self._tables([self._subgraph(it) for it in (contents, *contents.called.values())])
         codes = self._tables([self._code(op, custom) for op, custom in self._codes])
         buffers = self._tables(self._buffers)
         tflite.ModelStart(b)
@@ -57,17 +57,17 @@ class _File:
 
     def _subgraph(self, contents: Contents) -> int:
         b = self._builder
-        tensor_offsets = [self._tensor(each) for each in contents.tensors]
-        between: list[tuple[int, ...]] = []
+        tensor_offsets = [self._tensor(it) for it in contents.tensors]
+        intermediates: list[range] = []
         for operator in contents.operators:
             first = len(tensor_offsets)
             tensor_offsets += [
                 self._tensor(TfliteTensor(0, "", (0,), "INT8", None, it)) for it in operator.intermediates
             ]
-            between.append(tuple(range(first, len(tensor_offsets))))
+            intermediates.append(range(first, len(tensor_offsets)))
         tensors = self._tables(tensor_offsets)
         operators = self._tables(
-            [self._operator(*each) for each in zip(contents.operators, between, strict=True)]
+            [self._operator(*pair) for pair in zip(contents.operators, intermediates, strict=True)]
         )
         inputs, outputs = self._integers(contents.inputs), self._integers(contents.outputs)
         name = b.CreateString(contents.name)
@@ -141,12 +141,11 @@ class _File:
         tflite.OperatorCodeAddVersion(b, 1)
         return int(tflite.OperatorCodeEnd(b))
 
-    def _operator(self, operator: TfliteOperator, between: Sequence[int]) -> int:
-        """`between` are the numbers of its intermediate tensors."""
+    def _operator(self, operator: TfliteOperator, intermediate_tensors: Sequence[int]) -> int:
         b = self._builder
         code = self._codes.setdefault((operator.op, operator.custom), len(self._codes))
         inputs, outputs = self._integers(operator.inputs), self._integers(operator.outputs)
-        intermediates = self._integers(between) if between else None
+        intermediates = self._integers(intermediate_tensors) if intermediate_tensors else None
         custom = table = None
         if operator.custom:
             custom = b.CreateByteVector(_custom_options(operator))

@@ -1,6 +1,6 @@
-"""Channels of a filter bank over a spectrum: energies, noise, gain and logarithm, in fixed point.
+"""Operators on the channels of a filter bank over a spectrum: energies, noise, gain, logarithm.
 
-All values are unsigned numbers of 32 bits, stored as int32.
+All values are unsigned 32-bit integers, stored as int32, unless stated otherwise.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from mcudeploy.ir.opdef import Index, KernelCall, LoopNest, Params, PlainOperato
 from mcudeploy.ops.common import WIDE_INTEGERS, ElementwiseOperator, reduced_axis
 
 GAINS = 125
-"""Values of a table of gains: those of 0, 1 and 2, and four for each further power of two."""
+"""Values of a table of gains: one each for the noises 0, 1 and 2, and four for each further power of two."""
 
 
 @dataclass(frozen=True, slots=True)
 class FilterBankRoot(PlainOperator):
-    """x (1, 1, points) and bits (1, 1, 1) -> (1, 1, channels): roots of the energies, shifted to the right.
+    """x (1, 1, points) and bits (1, 1, 1) -> (1, 1, channels): roots of the channels' energies / 2^bits.
 
-    Constants: "weights" and "rest" [weights] int16, those of all ranges in turn; "points", "places" and
-    "widths" [channels + 1] uint16: the first point of each range, its first weight, and its size. Range r
-    counts by its weights to channel r - 1, and by the rest to channel r. Sums have 64 bits.
+    A point of range r adds its energy times a weight to channel r - 1, and times the rest to channel r, in
+    64 bits. Constants: "weights" and "rest" [weights] int16, of all ranges in turn; "points", "places" and
+    "widths" [channels + 1] uint16: the first point, the first weight and the size of each range.
     """
 
     kind: ClassVar[str] = "FilterBankRoot"
@@ -55,7 +55,7 @@ class FilterBankRoot(PlainOperator):
         names = ("weights", "rest", "points", "places", "widths")
         constants = {name: operator.constants[name] for name in names}
         points, places, widths = (constants[name].astype(np.int64) for name in names[2:])
-        if any(len(each) != self.channels + 1 for each in (points, places, widths)):
+        if any(len(table) != self.channels + 1 for table in (points, places, widths)):
             raise ValueError(f"{self.channels} channels need {self.channels + 1} ranges")
         if constants["weights"].shape != constants["rest"].shape:
             raise ValueError("its weights differ in number")
@@ -69,18 +69,19 @@ class FilterBankRoot(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class Smoothing:
-    """The factors of a running mean: of the newest value and of the mean."""
+    """The factors of a running mean: of the newest value, and of the mean of earlier values."""
 
     newest: int
-    oldest: int
+    earlier: int
 
 
 @dataclass(frozen=True, slots=True)
 class NoiseEstimate(PlainOperator):
-    """The signal (1, 1, channels) and the state of that shape -> the next state, a running mean.
+    """The signal (1, 1, channels) and a state of that shape -> the next state, a running mean.
 
-    It is (signal * 2^scale_bits * newest + state * oldest) / 2^bits. If `clamped`, it is at most the signal.
-    Further inputs are not used: they are computed from the state, so they come before it changes.
+    It is (signal * 2^scale_bits * newest + state * earlier) / 2^bits, with the factors `even` or `odd` of the
+    channel. If `clamped`, it is at most the signal. Further inputs are not read: they depend on the old
+    state, so they must be computed before it changes.
     """
 
     kind: ClassVar[str] = "NoiseEstimate"
@@ -109,9 +110,9 @@ class NoiseEstimate(PlainOperator):
             "scale_bits": self.scale_bits,
             "bits": self.bits,
             "even_newest": self.even.newest,
-            "even_oldest": self.even.oldest,
+            "even_oldest": self.even.earlier,
             "odd_newest": self.odd.newest,
-            "odd_oldest": self.odd.oldest,
+            "odd_oldest": self.odd.earlier,
             "clamped": int(self.clamped),
         }
         return KernelCall("noise_estimate", params, counts=by_element(output.elements))
@@ -119,9 +120,9 @@ class NoiseEstimate(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class NoiseSubtract(PlainOperator):
-    """The signal (1, 1, channels) less the noise of that shape / 2^scale_bits.
+    """The signal (1, 1, channels) minus noise / 2^scale_bits, with the noise in a second input of that shape.
 
-    It is at least signal * least / 2^bits.
+    The result is at least signal * least / 2^bits.
     """
 
     kind: ClassVar[str] = "NoiseSubtract"
@@ -154,7 +155,7 @@ class NoiseSubtract(PlainOperator):
 class Pcan(PlainOperator):
     """The signal (1, 1, channels) and the noise of that shape -> the signal times its gain, compressed.
 
-    constants["gains"] [125] int16 is the table of gains by noise.
+    constants["gains"] [125] int16: the table of gains by noise.
 
     Source: Wang et al., "Trainable frontend for robust and far-field keyword spotting", 2017.
     """
@@ -211,7 +212,7 @@ class FilterBankLog(ElementwiseOperator):
 
 
 def log_corrections() -> np.ndarray[tuple[int], np.dtype[np.uint16]]:
-    """2^16 * (log2(1 + x) - x) at x = i / 128, and a further 0."""
+    """2^16 * (log2(1 + x) - x) at x = i / 128 for i from 0 to 128, and a 0 after these."""
     x = np.arange(129) / 128
     return np.append(np.round(65536 * (np.log2(1 + x) - x)), 0).astype(np.uint16)
 

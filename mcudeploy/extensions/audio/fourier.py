@@ -21,12 +21,11 @@ _MOST_POINTS = 1 << 15
 
 @dataclass(frozen=True, slots=True)
 class RealFft(PlainOperator):
-    """x (rows, 1, count) and zeros after it -> (rows, 1, length + 2): its spectrum, count <= length.
+    """x (rows, 1, count), with zeros up to `length` -> (rows, 1, length + 2): the spectrum of each row.
 
-    The spectrum is the real and imaginary parts of length / 2 + 1 points in turn. If `inverse`, it is x, and
-    the result is (rows, 1, length).
-
-    Fixed-point numbers are divided by the length; an inverse transform of floats is, too.
+    A spectrum has the real and imaginary parts of length / 2 + 1 points in turn. If `inverse`, x is a
+    spectrum, and the result is (rows, 1, length). Results of fixed-point numbers, and of inverse transforms,
+    are divided by the length.
     """
 
     kind: ClassVar[str] = "RealFft"
@@ -47,7 +46,7 @@ class RealFft(PlainOperator):
         return LoopNest(axes, ((row, Index(), Index.of(at=1)),), (row, Index(), Index.of(ch=1)))
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
-        """Rfft or irfft of s16, s32 or f32. Raises ValueError for other types."""
+        """rfft_* or irfft_* of s16, s32 or f32. Raises ValueError for other types."""
         require_same_dtype(*inputs, output)
         suffix = _KERNELS.get(output.dtype)
         if suffix is None:
@@ -100,19 +99,20 @@ def radices(length: int) -> list[int]:
 
 
 def twiddles(length: int, dtype: str, *, inverse: bool = False) -> ConstantArray:
-    """The powers of the root of unity, [length / 2][2]."""
+    """The powers of the root of unity of the complex transform, [length / 2][2]."""
     points = length // 2
-    return _rounded(-2 * pi * np.arange(points) / points, dtype, inverse=inverse)
+    return _on_circle(-2 * pi * np.arange(points) / points, dtype, inverse=inverse)
 
 
 def unpacking(length: int, dtype: str, *, inverse: bool = False) -> ConstantArray:
-    """The factors between the points of the complex transform and those of the real one, [length / 4][2]."""
+    """The factors that turn points of the complex transform into points of the real one, [length / 4][2]."""
     points = length // 2
     phases = -pi * (np.arange(1, points // 2 + 1) / points + 0.5)
-    return _rounded(phases, dtype, inverse=inverse)
+    return _on_circle(phases, dtype, inverse=inverse)
 
 
-def _rounded(phases: NDArray[np.float64], dtype: str, *, inverse: bool) -> ConstantArray:
+def _on_circle(phases: NDArray[np.float64], dtype: str, *, inverse: bool) -> ConstantArray:
+    """The cosine and sine of each phase, conjugated if `inverse`; 1 is the largest integer of the type."""
     phases = -phases if inverse else phases
     values = np.stack([np.cos(phases), np.sin(phases)], axis=-1)
     if dtype == "float32":

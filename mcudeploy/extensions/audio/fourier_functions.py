@@ -1,4 +1,4 @@
-"""The Fourier transforms as ONNX functions, stage by stage on all points at once."""
+"""The Fourier transforms as ONNX functions, stage by stage, each stage on all points at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _Places = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Point:
-    """Points [rows, count]: real and imaginary parts."""
+    """Complex points [rows, count]."""
 
     re: Expression
     im: Expression
@@ -27,7 +27,7 @@ class _Point:
 
 @dataclass(frozen=True, slots=True)
 class _Arithmetic:
-    """The numbers of a transform: fixed point of `bits`, or float32 if there are none."""
+    """The arithmetic of a transform: fixed point of `bits` bits, or float32 if `bits` is 0."""
 
     f: Formula
     bits: int
@@ -44,6 +44,7 @@ class _Arithmetic:
         return self.f.constant(values, self.f.number)
 
     def part(self, point: _Point, radix: int) -> _Point:
+        """The point divided by the radix in fixed point, so that the sums of a stage fit."""
         if not self.bits:
             return point
         factor = (2 ** (self.bits - 1) - 1) // radix
@@ -63,15 +64,16 @@ class _Arithmetic:
         return value >> 1 if self.bits else value * 0.5
 
     def half_sum(self, value: Expression) -> Expression:
-        """Half of a sum. Sums of 16 bits are halved before they wrap, those of 32 bits after."""
+        """Half of a sum. A sum of 16-bit numbers is halved before it wraps, one of 32-bit numbers after."""
         return self.wrap(self.half(self.wrap(value) if self.bits == 32 else value))
 
     def factors(self, table: NDArray[np.generic], places: _Places) -> _Point:
+        """Complex constants: the entries of a table at these places."""
         return _Point(*(self.constant(table[places, at]) for at in (0, 1)))
 
 
 def transform(f: Formula, op: RealFft, shape: tuple[int, ...], dtype: str) -> Expression:
-    """Input x of this shape; the result has as many rows."""
+    """The transform of the input x, of this shape and type, along its last axis."""
     numbers = _Arithmetic(f, {"int16": 16, "int32": 32, "float32": 0}[dtype])
     x = f.given("x").reshaped(-1, shape[-1])
     result = _backward(numbers, op, x, dtype) if op.inverse else _forward(numbers, op, x, shape[-1], dtype)
@@ -85,11 +87,11 @@ def _forward(n: _Arithmetic, op: RealFft, x: Expression, count: int, dtype: str)
         pads = n.f.constant([0, 0, 0, op.length - count])
         x = n.f.node("Pad", x, pads)
     places = np.arange(points)
-    spectrum = _combined(n, op, _Point(x.at(2 * places, 1), x.at(2 * places + 1, 1)), dtype)
+    spectrum = _complex_transform(n, op, _Point(x.at(2 * places, 1), x.at(2 * places + 1, 1)), dtype)
     ends = n.part(spectrum.at(np.array([0])), 2)
-    nothing = ends.re - ends.re
-    first = _Point(n.wrap(ends.re + ends.im), nothing)
-    last = _Point(n.wrap(ends.re - ends.im), nothing)
+    zero = ends.re - ends.re
+    first = _Point(n.wrap(ends.re + ends.im), zero)
+    last = _Point(n.wrap(ends.re - ends.im), zero)
     low = np.arange(1, points // 2 + 1)
     a, b = spectrum.at(low), spectrum.at(points - low)
     a, b = n.part(a, 2), n.part(_Point(b.re, n.wrap(-b.im)), 2)
@@ -97,7 +99,7 @@ def _forward(n: _Arithmetic, op: RealFft, x: Expression, count: int, dtype: str)
     turned = n.product(n.minus(a, b), n.factors(unpacking(op.length, dtype), low - 1))
     below = _Point(n.half_sum(sums.re + turned.re), n.half_sum(sums.im + turned.im))
     above = _Point(n.half_sum(sums.re - turned.re), n.half_sum(turned.im - sums.im))
-    below = below.at(np.arange((points - 1) // 2))  # the point in the middle is the upper one
+    below = below.at(np.arange((points - 1) // 2))  # a point in the middle is in `above`
     above = above.at(np.arange(len(low))[::-1].copy())
     return _flat(n, [first, below, above, last])
 
@@ -119,7 +121,7 @@ def _backward(n: _Arithmetic, op: RealFft, x: Expression, dtype: str) -> Express
     above = _Point(above.re, n.wrap(-above.im)).at(np.arange(len(low))[::-1].copy())
     parts = [ends, below, above]
     packed = _Point(n.f.joined([it.re for it in parts], 1), n.f.joined([it.im for it in parts], 1))
-    samples = _flat(n, [_combined(n, op, packed, dtype)])
+    samples = _flat(n, [_complex_transform(n, op, packed, dtype)])
     return samples if n.bits else n.f.node("Div", samples, op.length)
 
 
@@ -131,7 +133,7 @@ def _flat(n: _Arithmetic, parts: Sequence[_Point]) -> Expression:
     return n.f.node("Flatten", both, axis=1)
 
 
-def _combined(n: _Arithmetic, op: RealFft, values: _Point, dtype: str) -> _Point:
+def _complex_transform(n: _Arithmetic, op: RealFft, values: _Point, dtype: str) -> _Point:
     """The complex transform of points in their natural order."""
     points, factors = op.length // 2, radices(op.length)
     result, size = values.at(_first_order(factors)), 1
@@ -142,8 +144,8 @@ def _combined(n: _Arithmetic, op: RealFft, values: _Point, dtype: str) -> _Point
         legs = [block * radix * size + within + leg * size for leg in range(radix)]
         inputs = [n.part(result.at(leg), radix) for leg in legs]
         turned = [
-            n.product(each, n.factors(table, leg * within * stride)) if leg else each
-            for leg, each in enumerate(inputs)
+            n.product(point, n.factors(table, leg * within * stride)) if leg else point
+            for leg, point in enumerate(inputs)
         ]
         results = _BUTTERFLIES[radix](
             n, turned, table[[stride * size % points, 2 * stride * size % points]], op
@@ -157,7 +159,7 @@ def _combined(n: _Arithmetic, op: RealFft, values: _Point, dtype: str) -> _Point
 
 
 def _first_order(factors: Sequence[int]) -> _Places:
-    """The natural place of each point in the order of the first stage."""
+    """The natural places of the points, in the order in which the first stage takes them."""
     order, step = np.zeros(1, np.int64), 1
     for radix in factors:
         order = (order[:, np.newaxis] + step * np.arange(radix)).reshape(-1)
@@ -222,4 +224,6 @@ def _five(n: _Arithmetic, x: Sequence[_Point], roots: NDArray[np.generic], _: Re
 
 
 _BUTTERFLIES = {2: _two, 3: _three, 4: _four, 5: _five}
-"""The results of a stage by its radix: of legs times their factors, and the first two roots of the radix."""
+"""By radix, the function that combines the legs of a stage, each times its factor. It also takes the first
+two roots of the radix.
+"""

@@ -1,4 +1,4 @@
-"""Front ends of models that hear: from a hop of samples to a row of features."""
+"""The front ends that `mcudeploy frontend` writes: from a hop of samples to a row of features."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from mcudeploy.common.errors import UsageError
 from mcudeploy.frontend.tflite.contents import SAME_OPTIONS, Contents, FileDraft
 
 _INT16, _FLOAT32 = 7, 0
-"""Element types as the option T of the Fourier transforms numbers them."""
+"""Numbers of element types in the option T of the Fourier transforms."""
 _WEIGHT_BITS = 12
 _SUBTRACTION_BITS, _SMOOTHING_BITS = 14, 10
 _EVEN_SMOOTHING, _ODD_SMOOTHING, _LEAST_SIGNAL = 0.025, 0.06, 0.05
@@ -25,8 +25,8 @@ _LOG_FLOOR = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class FrontEnd:
-    """The sizes of a front end: frames of `window` samples, one for each `hop`, and channels between two
-    frequencies in Hz.
+    """The sizes of a front end. Each `hop` of samples gives a frame, the last `window` samples, at `rate` a
+    second. The channels lie between the frequencies `low` and `high` in Hz.
     """
 
     rate: int = 16_000
@@ -46,15 +46,15 @@ class FrontEnd:
 
     @property
     def length(self) -> int:
-        """Samples of the transform: the least power of two that holds the window."""
+        """The length of the transform: the least power of two that holds the window."""
         return max(4, 1 << (self.window - 1).bit_length())
 
 
 def micro_speech(front: FrontEnd, *, quantized: bool, esphome: bool = False) -> Contents:
-    """The features of TensorFlow Lite Micro's micro_speech, int8 if `quantized`, else float32.
+    """The front end of TensorFlow Lite Micro's micro_speech, with int8 features if `quantized`, else float32.
 
-    They are channels in fixed point, with noise suppression and gain control. `esphome`: with the tables of
-    ESPHome, computed in float32 and rounded to nearest; those of TensorFlow Lite Micro are rounded down.
+    Its features are channels in fixed point, with noise suppression and gain control. `esphome`: the tables
+    are those of ESPHome, in float32 and rounded to nearest; TensorFlow Lite Micro rounds them down.
     """
     correction = front.length.bit_length() - 1 - _WEIGHT_BITS // 2
     if correction < 0:
@@ -104,7 +104,7 @@ def micro_speech(front: FrontEnd, *, quantized: bool, esphome: bool = False) -> 
 
 
 def log_mel(front: FrontEnd) -> Contents:
-    """The logarithms of mel channels, float32: triangular filters over the powers of windowed frames."""
+    """The front end of float32 logarithms of mel channels: triangular filters over powers of a spectrum."""
     draft = FileDraft()
     samples, frame = _framed(draft, front)
     size, parts, points = front.window, front.length + 2, front.length // 2 + 1
@@ -127,7 +127,7 @@ def log_mel(front: FrontEnd) -> Contents:
 
 
 def mel_filters(front: FrontEnd, points: int) -> NDArray[np.float64]:
-    """Triangles over the points of a spectrum, [points, channels]; their tops are equally spaced in mel."""
+    """Triangular filters over the points of a spectrum, [points, channels]; tops equally spaced in mel."""
     hertz = np.arange(points) * front.rate / front.length
     mels = np.linspace(_mel(front.low), _mel(front.high), front.channels + 2)
     edges = 700 * np.expm1(mels / 1127)
@@ -146,7 +146,7 @@ def _hann(size: int, offset: float) -> NDArray[np.float64]:
 
 
 def _single_hann(size: int) -> NDArray[np.float64]:
-    """The window of `_hann`, every step of which is rounded to float32."""
+    """The window `_hann(size, 0.5)`, computed with rounding to float32 in each step."""
     single = np.float32
     angles = single(single(np.pi) * single(2) / single(size)) * (np.arange(size, dtype=single) + single(0.5))
     cosines = np.cos(angles.astype(np.float64)).astype(single)
@@ -154,7 +154,7 @@ def _single_hann(size: int) -> NDArray[np.float64]:
 
 
 def _framed(draft: FileDraft, front: FrontEnd) -> tuple[int, int]:
-    """The input, a hop of samples, and the last window of them; zeros come before the first sample."""
+    """The input, a hop of samples, and the frame: the last window of samples, with zeros before the first."""
     samples = draft.tensor("INT16", (1, front.hop), "samples")
     frames, valid = draft.tensor("INT16", (1, 1, front.window)), draft.tensor("BOOL", ())
     sizes = {"frame_size": front.window, "frame_step": front.hop, "prefill": True}
@@ -169,7 +169,7 @@ def _reshaped(draft: FileDraft, tensor: int, shape: tuple[int, ...]) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _FilterBank:
-    """The tables of SignalFilterBank, in its order, and the points of the spectrum that it reads."""
+    """The tables of SignalFilterBank in the order of its inputs; it reads the points `first` to `end` - 1."""
 
     tables: tuple[NDArray[np.int64], ...]
     first: int
@@ -177,9 +177,8 @@ class _FilterBank:
 
 
 def _filter_bank(front: FrontEnd, rounding: float) -> _FilterBank:
-    """Triangles that overlap by half: point p counts to a channel by its weight and to the next by the rest.
-
-    All numbers are float32, as those of TensorFlow Lite Micro. `rounding` is added to a weight before it is
+    """Triangular filters that overlap by half: a point belongs to a channel by its weight, to the next by the
+    rest. The arithmetic is float32, as in TensorFlow Lite Micro. `rounding`: added to weights before they are
     rounded down.
     """
     single = np.float32
@@ -189,27 +188,27 @@ def _filter_bank(front: FrontEnd, rounding: float) -> _FilterBank:
 
     low, high, count = mel(front.low), mel(front.high), front.channels + 1
     centers = low + (high - low) / single(count) * np.arange(1, count + 1, dtype=single)
-    hertz = front.rate / front.length
-    first = point = round(1 + front.low / hertz)
+    point_hertz = front.rate / front.length
+    first = point = round(1 + front.low / point_hertz)
     firsts, widths, weights = [], [], []
-    for at, center in enumerate(centers):
+    for number, center in enumerate(centers):
         firsts.append(point)
-        below = low if at == 0 else centers[at - 1]
-        while mel(point * hertz) <= center:
-            weights.append(single(center - mel(point * hertz)) / single(center - below))
+        below = low if number == 0 else centers[number - 1]
+        while mel(point * point_hertz) <= center:
+            weights.append(single(center - mel(point * point_hertz)) / single(center - below))
             point += 1
         widths.append(point - firsts[-1])
     if point > front.length // 2:
         raise UsageError(f"{front.high:g} Hz is too near half of {front.rate:,} samples a second")
     shares = np.array(weights, np.float64)
-    whole, rest = (np.floor(it * (1 << _WEIGHT_BITS) + rounding) for it in (shares, 1 - shares))
+    weight, rest = (np.floor(it * (1 << _WEIGHT_BITS) + rounding) for it in (shares, 1 - shares))
     places = np.concatenate([[0], np.cumsum(widths)[:-1]])
-    tables = (whole, rest, firsts, places, widths)
+    tables = (weight, rest, firsts, places, widths)
     return _FilterBank(tuple(np.asarray(table, np.int64) for table in tables), first, point)
 
 
 def _gains(input_bits: int) -> NDArray[np.int64]:
-    """The table of gains: parabolas between powers of two of the noise."""
+    """The table of gains by noise: a parabola between each two powers of two."""
 
     def gain(noise: int) -> int:
         x = np.float32(noise) / np.float32(1 << input_bits) + np.float32(_GAIN_OFFSET)
@@ -232,7 +231,7 @@ def _in_float(draft: FileDraft, log: int, shape: tuple[int, ...]) -> int:
 
 
 def _in_int8(draft: FileDraft, log: int, shape: tuple[int, ...]) -> int:
-    """0 to 26 of the float features as -128 to 127."""
+    """The features as int8: 0 to 26 of the float features become -128 to 127."""
     value = draft.add("CAST", [log], shape, "INT32")
     divisor = int(_FLOAT_SCALE * _INT8_RANGE + 0.5)
     for op, number in (("MUL", 256), ("ADD", divisor // 2), ("DIV", divisor), ("ADD", -128)):

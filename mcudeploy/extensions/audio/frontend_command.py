@@ -1,4 +1,4 @@
-"""`frontend`: write the front end of a model that hears; `--before` joins it to the model."""
+"""`frontend`: write a front end; the option `--before` of other commands, which joins it to a model."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def before_option(command: Command) -> Command:
-    """Add --before, which replaces `model`, or the only one of `models`, by a joined file."""
+    """Add --before, which replaces `model`, or the only model of `models`, by a joined file."""
 
     @click.option(
         "--before",
@@ -51,8 +51,8 @@ def before_option(command: Command) -> Command:
 
 
 def _wake_word_options(command: Command) -> Command:
-    """Add --manifest, --vad and --stop: with --for esphome the models get ESPHome's front end, and their wake
-    words are one of the `parts`.
+    """Add --manifest, --vad and --stop. With --for esphome, ESPHome's front end comes before the models, and
+    their wake words are one of the `parts`.
     """
     for option in (
         click.option(
@@ -84,19 +84,20 @@ def _wake_word_options(command: Command) -> Command:
     def packed(
         *args: Any, manifest: Path | None, vad: Path | None, stops: tuple[Path, ...], **rest: Any
     ) -> None:
-        given = [name for name, it in (("--manifest", manifest), ("--vad", vad), ("--stop", stops)) if it]
+        options = (("--manifest", manifest), ("--vad", vad), ("--stop", stops))
+        used = [name for name, value in options if value]
         if rest["kind"] == "esphome":
             roles: _Roles = {"word": rest["models"], "stop": stops, "vad": (vad,) if vad else ()}
             rest |= _wake_words(rest, roles, manifest)
-        elif given:
-            raise UsageError(f"{given[0]} describes wake words for --for esphome")
+        elif used:
+            raise UsageError(f"{used[0]} describes wake words for --for esphome")
         command(*args, **rest)
 
     return packed
 
 
 def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> dict[str, Any]:
-    """Return the values of the library: models, the front end first, their wake words, and its name."""
+    """Return the changed arguments of `build`: the models after a front end, wake words, name and arena."""
     import tempfile
     from dataclasses import replace
 
@@ -121,8 +122,8 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
                 "built with its phrase and cut-off",
                 err=True,
             )
-    only = models[0].stem if len(models) == 1 else rest["directory"].resolve().name
-    name = model_name(rest["name"], only)
+    default = models[0].stem if len(models) == 1 else rest["directory"].resolve().name
+    name = model_name(rest["name"], default)
     folder = Path(get_current_context().with_resource(tempfile.TemporaryDirectory(prefix="mcudeploy-")))
     front = front_end(words, folder / "front_end.tflite")
     parts = (*rest.get("parts", ()), WakeWords(name, tuple(words.values())))
@@ -130,16 +131,16 @@ def _wake_words(rest: dict[str, Any], roles: _Roles, manifest: Path | None) -> d
 
 
 def _joined(before: Path, models: Path | tuple[Path, ...]) -> Path | tuple[Path, ...]:
-    several = models if isinstance(models, tuple) else (models,)
-    if len(several) != 1:
-        raise UsageError(f"--before joins a front end to one model, and there are {len(several)}")
+    paths = models if isinstance(models, tuple) else (models,)
+    if len(paths) != 1:
+        raise UsageError(f"--before joins a front end to one model, and there are {len(paths)}")
     from tempfile import TemporaryDirectory
 
     from mcudeploy.extensions.audio.joining import joined_file
 
     folder = get_current_context().with_resource(TemporaryDirectory(prefix="mcudeploy-"))
-    path = Path(folder) / f"{several[0].stem}.tflite"  # the C library has the model's name
-    path.write_bytes(joined_file(before, several[0]))
+    path = Path(folder) / f"{paths[0].stem}.tflite"  # the C library has the model's name
+    path.write_bytes(joined_file(before, paths[0]))
     return (path,) if isinstance(models, tuple) else path
 
 

@@ -1,7 +1,7 @@
-"""A front end before a model, as one .tflite file.
+"""A front end and a model, joined as one .tflite file.
 
-A queue of its rows holds the model's window. A model with states takes all rows of its input new in each run,
-so the front end runs once for each of them.
+The input of the model is a window of rows, which a queue holds: the front end makes the newest row. A model
+with states takes only new rows, so the front end runs once for each row.
 """
 
 from __future__ import annotations
@@ -25,19 +25,20 @@ from mcudeploy.frontend.tflite.flatbuffer import IDENTIFIER, contents_of
 from mcudeploy.frontend.tflite.operator_options import CALLS
 
 _QUEUE, _MODEL = "rows of the front end", "model/"
-"""The variable of the window, and the prefix of the model's variables: both files may use the same names."""
+"""The name of the queue's variable, and the prefix of the model's variables, since both files may use a name.
+"""
 
 
 def joined_file(front: Path, model: Path) -> bytes:
     """The bytes of a file that runs the front end, then the model on its rows.
 
-    Raises UsageError for files that do not fit each other, ModelError for unreadable ones.
+    Raises UsageError for files that do not fit each other, ModelError for unreadable files.
     """
     return tflite_file(joined(contents_of_file(front), contents_of_file(model)))
 
 
 def contents_of_file(path: Path) -> Contents:
-    """The contents of a .tflite file. Raises UsageError for other files, ModelError for unreadable ones."""
+    """The contents of a .tflite file. Raises UsageError for other files, ModelError for unreadable files."""
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ModelError(f"{path} is larger than {MAX_FILE_BYTES // 2**20} MiB")
@@ -52,9 +53,7 @@ def contents_of_file(path: Path) -> Contents:
 
 
 def joined(front: Contents, model: Contents) -> Contents:
-    """The contents of both. The front end makes the newest row of the model's input, or all of them if the
-    model has states.
-    """
+    """The contents of both files joined. Raises UsageError if they do not fit each other."""
     if len(front.outputs) != 1 or len(model.inputs) != 1:
         raise UsageError(
             f"the front end has {len(front.outputs)} outputs and the model {len(model.inputs)} inputs: "
@@ -73,24 +72,22 @@ def joined(front: Contents, model: Contents) -> Contents:
         row = front.tensors[front.outputs[0]]
     draft = FileDraft(list(front.tensors), list(front.operators))
     first = len(draft.tensors)
-    moved = [replace(tensor, index=tensor.index + first) for tensor in model.tensors]
-    draft.tensors += moved
-    window = moved[model.inputs[0]]
-    newest = row.index
-    if rows > 1:
-        newest = _queued(draft, newest, window, rows)
+    model_tensors = [replace(tensor, index=tensor.index + first) for tensor in model.tensors]
+    draft.tensors += model_tensors
+    window = model_tensors[model.inputs[0]]
+    rows_tensor = row.index if rows == 1 else _queued(draft, row.index, window, rows)
     shape = draft.constant(list(window.shape))
-    draft.operator("RESHAPE", [newest, shape], window.index)
-    renamed = [replace(it, operators=tuple(map(_own_variable, it.operators))) for it in model.called.values()]
+    draft.operator("RESHAPE", [rows_tensor, shape], window.index)
+
+    renamed = [replace(it, operators=tuple(map(_renamed, it.operators))) for it in model.called.values()]
     called = dict(enumerate([*front.called.values(), *renamed], start=1))
     numbers = dict(zip(model.called, list(called)[len(front.called) :], strict=True))
-    draft.operators += [_shifted(_own_variable(it), first, numbers) for it in model.operators]
-    if any(it.op == "CALL_ONCE" for it in draft.operators):  # they come first, as the file runs them
-        draft.operators.sort(key=lambda it: it.op != "CALL_ONCE")
+    draft.operators += [_shifted(_renamed(it), first, numbers) for it in model.operators]
+    draft.operators.sort(key=lambda it: it.op != "CALL_ONCE")  # the runtime runs these first
     ordered = tuple(replace(it, index=at) for at, it in enumerate(draft.operators))
     outputs = [number + first for number in model.outputs]
-    whole = draft.contents(front.inputs, outputs, model.name)
-    return replace(whole, operators=ordered, called=called)
+    contents = draft.contents(front.inputs, outputs, model.name)
+    return replace(contents, operators=ordered, called=called)
 
 
 def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
@@ -120,12 +117,15 @@ def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
 
 
 def _has_states(model: Contents) -> bool:
-    """Whether a model keeps anything from one run to the next."""
+    """Whether a model keeps values from one run to the next."""
     return any(it.op == "READ_VARIABLE" for it in model.operators) or any(it.variable for it in model.tensors)
 
 
 def _repeated(front: Contents, rows: int, scales: Scales | None) -> Contents:
-    """The front end once for each of `rows` rows, which get the scales. The inputs of all lie in sequence."""
+    """A front end that calls `front` for each of `rows` rows; `scales`: of the rows.
+
+    Its input has the inputs of all calls, its output the rows, along the first dimension.
+    """
     if len(front.inputs) != 1 or not front.tensors[front.inputs[0]].shape:
         raise UsageError(
             f"the model takes {rows} rows in each run: its front end needs one input with a dimension"
@@ -150,8 +150,8 @@ def _times(shape: tuple[int, ...], rows: int) -> tuple[int, ...]:
     return (rows * shape[0], *shape[1:])
 
 
-def _own_variable(operator: TfliteOperator) -> TfliteOperator:
-    """The operator of the model with a variable that no operator of the front end has."""
+def _renamed(operator: TfliteOperator) -> TfliteOperator:
+    """The operator of the model, with a name for its variable that no variable of the front end has."""
     if operator.op != "VAR_HANDLE":
         return operator
     options = dict(operator.options)
@@ -159,7 +159,7 @@ def _own_variable(operator: TfliteOperator) -> TfliteOperator:
 
 
 def _shifted(operator: TfliteOperator, first: int, numbers: Mapping[int, int]) -> TfliteOperator:
-    """The operator on tensors whose numbers begin with `first`; `numbers` of subgraphs that it calls."""
+    """The operator after its tensors are numbered from `first` on; `numbers`: the new ones of subgraphs."""
     options = dict(operator.options)
     if operator.op in CALLS:
         options[CALLS[operator.op]] = numbers[operator.integer(CALLS[operator.op])]
@@ -176,7 +176,7 @@ def _shift(numbers: Sequence[int], first: int) -> tuple[int, ...]:
 
 
 def _queued(draft: FileDraft, row: int, window: TfliteTensor, rows: int) -> int:
-    """The last rows [1, rows, elements]: a variable keeps all but the newest one."""
+    """Add a queue, and return the last rows [1, rows, elements]; a variable keeps all but the newest row."""
     elements = draft.tensors[row].elements
 
     def tensor(count: int) -> int:
@@ -191,8 +191,8 @@ def _queued(draft: FileDraft, row: int, window: TfliteTensor, rows: int) -> int:
     names = {"Container": "", "SharedName": name}
     handle = draft.operator("VAR_HANDLE", [], draft.tensor("RESOURCE", ()), **names)
     older_rows = draft.operator("READ_VARIABLE", [handle], tensor(rows - 1))
-    whole = draft.operator("CONCATENATION", [older_rows, newest], tensor(rows), Axis=1, **SAME_OPTIONS)
+    all_rows = draft.operator("CONCATENATION", [older_rows, newest], tensor(rows), Axis=1, **SAME_OPTIONS)
     limits = [draft.constant(values) for values in ([0, 1, 0], [1, rows - 1, elements])]
-    tail = draft.operator("SLICE", [whole, *limits], tensor(rows - 1))
-    draft.operator("ASSIGN_VARIABLE", [handle, tail], [])
-    return whole
+    newer_rows = draft.operator("SLICE", [all_rows, *limits], tensor(rows - 1))
+    draft.operator("ASSIGN_VARIABLE", [handle, newer_rows], [])
+    return all_rows

@@ -1,4 +1,4 @@
-"""Samples of a signal: windows, gain, energy, frames that overlap, and states of frames."""
+"""Operators on the samples of a signal: windows, gain, energy, overlapping frames, and states of frames."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROW, CHANNEL = Index.of(row=1), Index.of(ch=1)
 VECTOR = (ROW, Index(), CHANNEL)
 """Element (row, 0, ch) of an input for element (row, 0, ch) of the output."""
 WHOLE_ROW = (ROW, Index(), Index.of(at=1))
-"""All of an input row, one after another."""
+"""All elements of an input row."""
 
 
 def vector_axes(channels: int) -> tuple[Axis, ...]:
@@ -22,14 +22,14 @@ def vector_axes(channels: int) -> tuple[Axis, ...]:
 
 
 def require_types(name: str, tensors: tuple[Tensor, ...], *types: DType) -> None:
-    """Raise ValueError if the tensors are not of these types."""
+    """Raise ValueError unless the tensors have these types."""
     dtypes = [tensor.dtype.value for tensor in tensors]
-    if dtypes != [each.value for each in types]:
+    if dtypes != [it.value for it in types]:
         raise ValueError(f"{name} takes and makes {', '.join(types)}, not {', '.join(dtypes)}")
 
 
 def require_bits(most: int, **bits: int) -> None:
-    """Raise ValueError for numbers of bits below 0 or above `most`."""
+    """Raise ValueError unless all numbers of bits are from 0 to `most`."""
     for name, count in bits.items():
         if not 0 <= count <= most:
             raise ValueError(f"{name} is {count}; 0 to {most} bits are possible")
@@ -62,7 +62,8 @@ class SignalWindow(ElementwiseOperator):
 
 @dataclass(frozen=True, slots=True)
 class SignalHeadroom(PlainOperator):
-    """x (1, 1, count) int16 -> (1, 1, 1) int32: the bits by which all of x can be shifted to the left."""
+    """x (1, 1, count) int16 -> (1, 1, 1) int32: the bits by which all x can be shifted left without overflow.
+    """
 
     kind: ClassVar[str] = "SignalHeadroom"
     accepts: ClassVar[frozenset[DType]] = WIDE_INTEGERS
@@ -105,9 +106,9 @@ class SignalShift(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class SignalEnergy(PlainOperator):
-    """x (1, 1, 2 * points) int16 -> (1, 1, points), unsigned: the energies of points `first` to `end`.
+    """x (1, 1, 2 * points) int16 -> (1, 1, points) unsigned: the energies of points `first` to `end` - 1.
 
-    Those of other points are 0.
+    The energies of other points are 0.
     """
 
     kind: ClassVar[str] = "SignalEnergy"
@@ -136,7 +137,7 @@ class SignalEnergy(PlainOperator):
 class OverlapAdd(PlainOperator):
     """x (1, frames, size) and a state (1, 1, size) -> (1, frames, step): the sums of overlapping frames.
 
-    The state, which no other operator reads, holds the sums that later frames complete.
+    The state holds the sums that later frames complete; no other operator reads it.
     """
 
     kind: ClassVar[str] = "OverlapAdd"
@@ -174,9 +175,8 @@ class OverlapAdd(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class RunCount(PlainOperator):
-    """A state (1, 1, 1) int32 that counts the runs -> (1, 1, 2) int8: whether this run is due, and the first.
-
-    Due are run `first`, counted from 0, and every `period` runs after it.
+    """A state (1, 1, 1) int32 that counts runs -> (1, 1, 2) int8: whether this run is due, and whether it is
+    the first run. Run number `first`, counted from 0, is due, and every `period` runs after it.
     """
 
     kind: ClassVar[str] = "RunCount"
@@ -202,7 +202,8 @@ class RunCount(PlainOperator):
 class SignalStack(PlainOperator):
     """x (1, 1, channels), a state (1, frames, channels) and the flags of RunCount -> the next state.
 
-    It has x at its end. In the first run x fills all frames. The result takes the memory of the state.
+    Frames move by one, and x is the last frame; in the first run x fills all frames. The result takes the
+    memory of the state.
     """
 
     kind: ClassVar[str] = "SignalStack"

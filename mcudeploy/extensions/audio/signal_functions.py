@@ -1,6 +1,7 @@
-"""The arithmetic of the signal operators as ONNX functions, for a runtime without such operators.
+"""The arithmetic of the signal operators as ONNX functions, for ONNX Runtime, which has no such operators.
 
-Every function takes and returns the element types of the file; inside are int64, or float32.
+Docstrings list the inputs of a function. Inputs and results have the element types of the file; values
+between are int64, or float32.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def window(f: Formula, shift: int) -> Expression:
 
 
 def headroom(f: Formula) -> Expression:
-    """Input x. The largest magnitude is found sample by sample, as -32768 has a special meaning."""
+    """Input x. The largest magnitude is found sample by sample, since that of -32768 wraps around."""
     (largest,) = f.results(
         "Scan", [f.constant(0).name, f.given("x").reshaped(-1).name], 1, body=_larger(), num_scan_inputs=1
     )
@@ -38,14 +39,14 @@ def headroom(f: Formula) -> Expression:
 
 
 def _larger() -> object:
-    """The body of the scan: the largest magnitude so far, and the next sample."""
+    """The body of the scan: from the largest magnitude so far and the next sample to the larger magnitude."""
     body = Formula(prefix="inner")
     largest, value = Expression(body, "largest"), Expression(body, "value")
     magnitude = (-value).wrapped(16)
     larger = (value > largest).choose(value, (-value > largest).choose(magnitude, largest))
-    body.result("made", larger)
+    body.result("larger", larger)
     infos = [
-        helper.make_tensor_value_info(name, TensorProto.INT64, []) for name in ("largest", "value", "made")
+        helper.make_tensor_value_info(name, TensorProto.INT64, []) for name in ("largest", "value", "larger")
     ]
     return helper.make_graph(body.nodes, "larger", infos[:2], infos[2:])
 
@@ -64,38 +65,37 @@ def energy(f: Formula, op: SignalEnergy, points: int) -> Expression:
 
 
 def filter_bank_root(f: Formula, places: Sequence[Sequence[int]], widths: Sequence[int]) -> Expression:
-    """Inputs x, weights, rest and bits; `places` are the first points and the first weights of all ranges."""
+    """Inputs x, weights, rest and bits. `places`: the first points, and the first weights, of all ranges."""
     x, weights, rest = (f.given(name).reshaped(-1) for name in ("x", "weights", "rest"))
-    zero = f.constant([0])
-    begun, sums = zero, []
+    next_channel, channels = f.constant([0]), []
     for point, weight, width in zip(*places, widths, strict=True):
         energies = x.slice(point, point + width, 0)
-        whole, part = (
-            f.node("ReduceSum", energies * each.slice(weight, weight + width, 0), f.constant([0]), keepdims=1)
-            for each in (weights, rest)
+        by_weights, by_rest = (
+            f.node("ReduceSum", energies * it.slice(weight, weight + width, 0), f.constant([0]), keepdims=1)
+            for it in (weights, rest)
         )
-        sums.append(begun + whole)
-        begun = part
-    roots = _root(f.joined(sums[1:], 0))
+        channels.append(next_channel + by_weights)
+        next_channel = by_rest
+    roots = _root(f.joined(channels[1:], 0))
     return f.cast(roots // f.power_of_two(f.given("bits") % 32), "uint32")
 
 
 def _root(value: Expression) -> Expression:
-    """The nearest whole number to the root of numbers below 2^62; at most 65,535 of those below 2^32."""
-    near = value - value
+    """The root of numbers below 2^62, rounded to nearest; for numbers below 2^32 at most 65,535."""
+    root = value - value
     for bit in reversed(range(31)):
-        trial = near + (1 << bit)
-        near = (trial * trial <= value).choose(trial, near)
+        trial = root + (1 << bit)
+        root = (trial * trial <= value).choose(trial, root)
     most = (value < 2**32).choose(2**16 - 1, 2**32 - 1)
-    return (value - near * near > near).both(near < most).choose(near + 1, near)
+    return (value - root * root > root).both(root < most).choose(root + 1, root)
 
 
 def noise_estimate(f: Formula, op: NoiseEstimate, channels: int) -> Expression:
     """Inputs x and state."""
     factors = ([op.even, op.odd] * channels)[:channels]
-    newest, oldest = f.constant([it.newest for it in factors]), f.constant([it.oldest for it in factors])
+    newest, earlier = f.constant([it.newest for it in factors]), f.constant([it.earlier for it in factors])
     signal = (f.given("x") * (1 << op.scale_bits)).wrapped(32, signed=False)
-    estimate = ((signal * newest + f.given("state") * oldest) >> op.bits).wrapped(32, signed=False)
+    estimate = ((signal * newest + f.given("state") * earlier) >> op.bits).wrapped(32, signed=False)
     return f.cast((estimate > signal).choose(signal, estimate) if op.clamped else estimate, "uint32")
 
 
@@ -146,7 +146,7 @@ def filter_bank_log(f: Formula, op: FilterBankLog) -> Expression:
 
 
 def run_count(f: Formula, op: RunCount) -> tuple[Expression, Expression]:
-    """Input state; the flags and the next state."""
+    """Input state. Returns the flags and the next state."""
     runs = f.given("state")
     due = f.cast((runs + 1 > op.first).both((runs - op.first) % op.period < 1), "int64")
     flags = f.cast(f.joined([due, f.cast(runs < 1, "int64")], 0), "bool")
@@ -164,7 +164,7 @@ def stack(f: Formula, frames: int, channels: int) -> Expression:
 
 
 def overlap_add(f: Formula, op: OverlapAdd, frames: int, size: int) -> tuple[Expression, Expression]:
-    """Inputs x [frames, size] and state [1, 1, size]; the values and the next state. Of floats too."""
+    """Inputs x [frames, size] and state [1, 1, size], int16 or float32. Returns sums and the next state."""
     integers = f.number is np.int64
     x, state = f.given("x").reshaped(frames, size), f.given("state").reshaped(1, size)
     zeros = f.constant(np.zeros((1, op.step)), f.number)

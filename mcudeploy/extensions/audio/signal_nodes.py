@@ -1,4 +1,4 @@
-"""Signal operators of .tflite files: each node is one operator on a vector, or on rows of samples."""
+"""Lowering of signal operators: each node is one operator on a vector, or on rows of samples."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def _overlap_add(builder: Builder, node: Node) -> None:
 
 
 def dft(builder: Builder, node: Node) -> None:
-    """Lower DFT of real numbers to one side of their spectrum; others have been replaced before."""
+    """Lower a DFT of real numbers to one side of their spectrum; `signal_rules` has replaced all others."""
     value = builder.real(node.inputs[0])
     rank, axis = value.index.ndim, node.integer("axis", 1)
     if builder.model.opset >= 20:
@@ -168,7 +168,7 @@ LOWERINGS: dict[str, dict[str, Lowering]] = {
 
 
 def _vector(builder: Builder, node: Node, position: int) -> str:
-    """All elements of an input in order, as (1, 1, count)."""
+    """The tensor of an input, as (1, 1, count) in the order of its elements."""
     return _tensor(builder, node.inputs[position], (1, 1, -1), node)
 
 
@@ -197,7 +197,7 @@ def _define(
     dtype: DType,
     **constants: ConstantArray,
 ) -> str:
-    """Emit the operator as the node's first output, in its storage order."""
+    """Emit the operator, and define its result as the node's first output, in row-major order."""
     out_shape = builder.output_shape(op, inputs)
     tensor = builder.emit(op, inputs, out_shape, dtype, constants=constants, nodes=(node,))
     info = builder.model.infos.get(node.output)

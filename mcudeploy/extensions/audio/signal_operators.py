@@ -1,4 +1,4 @@
-"""The signal operators of TensorFlow Lite Micro: custom operators on samples, spectra and filter banks."""
+"""Translation of TensorFlow Lite Micro's signal operators, which are custom operators of .tflite files."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from mcudeploy.frontend.tflite.writer import Writer
 _TYPES_OF_T = {0: "FLOAT32", 2: "INT32", 7: "INT16"}
 """Element types by the number in the option T, as TensorFlow Lite numbers them."""
 _MOST_FRAMES = 1024
-"""Limit of the frames of a run: each is a node."""
-_MOST_ROOT = 1 << 62
-"""Limit of the sums of a filter bank, below that of the reference."""
+"""Limit of the frames of a run, since each becomes a node."""
+_MOST_SUM = 1 << 62
+"""Limit of the sums of a filter bank. The reference has 64 bits."""
 _MOST_FACTOR = 1 << 16
 
 
 def window(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalWindow: the last dimension, or runs of as many values as there are weights."""
+    """SignalWindow: every len(weights) samples times the weights."""
     x, y = writer.input(operator, 0), writer.output(operator)
     weights = _constant(writer, operator, 1, "its window")
     _require(("INT16", x), ("INT16", weights), ("INT16", y))
@@ -52,7 +52,7 @@ def window(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalFftAutoScale: the samples shifted to the left as far as they fit, and by how many bits."""
+    """SignalFftAutoScale: the samples shifted left as far as all fit, and the number of bits."""
     x, y, scale = writer.input(operator, 0), writer.output(operator), writer.output(operator, 1)
     _require(("INT16", x), ("INT16", y), ("INT32", scale))
     if x.shape != y.shape or scale.elements != 1:
@@ -90,7 +90,7 @@ def fourier(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def energy(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalEnergy of a spectrum; points outside of the range are 0."""
+    """SignalEnergy of a spectrum, 0 for points outside of its range."""
     x, y = writer.input(operator, 0), writer.output(operator)
     _require(("INT16", x), ("UINT32", y))
     op = SignalEnergy(operator.integer("start_index"), operator.integer("end_index"))
@@ -102,7 +102,7 @@ def energy(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalFilterBankSquareRoot, with the SignalFilterBank before it: sums of 64 bits stay inside."""
+    """SignalFilterBankSquareRoot and the SignalFilterBank before it as one node, with 64-bit sums inside."""
     sums, bits, y = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     bank = writer.producer(sums)
     if bank is None or bank.op != "SignalFilterBank":
@@ -119,7 +119,7 @@ def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported("its filter bank has weights for one side of a range alone")
     if np.any(points + widths > x.elements) or np.any(places + widths > len(weights)):
         raise Unsupported("a range of its filter bank ends beyond the spectrum or the weights")
-    if int(weights.sum() + rest.sum()) * 2**32 > _MOST_ROOT:
+    if int(weights.sum() + rest.sum()) * 2**32 > _MOST_SUM:
         raise Unsupported("the sums of its filter bank may overflow")
     value = signal_functions.filter_bank_root(Formula(), (points.tolist(), places.tolist()), widths.tolist())
     named = dict(zip(("weights", "rest", "points", "places", "widths"), map(writer.raw, tables), strict=True))
@@ -128,7 +128,7 @@ def filter_bank_root(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def filter_bank(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalFilterBank, which the operators that read it include."""
+    """SignalFilterBank, which is part of the node of SignalFilterBankSquareRoot."""
     sums = writer.output(operator)
     others = [it for it in writer.readers(sums) if it.op != "SignalFilterBankSquareRoot"]
     if others or writer.is_output(sums):
@@ -136,7 +136,7 @@ def filter_bank(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def noise(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalFilterBankSpectralSubtraction: its estimate of the noise is a state, and an output too."""
+    """SignalFilterBankSpectralSubtraction. Its estimate of the noise is a state and an output."""
     x, y, estimate = writer.input(operator, 0), writer.output(operator), writer.output(operator, 1)
     _require(("UINT32", x), ("UINT32", y), ("UINT32", estimate))
     even = _smoothing(operator, "")
@@ -154,7 +154,7 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
     rest = NoiseSubtract(scale_bits, least, bits)
     state, name = writer.kept_input(estimate, x.shape), writer.raw(x)
     value = signal_functions.noise_estimate(Formula(), mean, channels)
-    factors = [even.newest, even.oldest, odd.newest, odd.oldest, int(clamped)]
+    factors = [even.newest, even.earlier, odd.newest, odd.earlier, int(clamped)]
     inputs = {"x": name, "state": state}
     after = formula_node(
         writer, "NoiseEstimate", inputs, value, scale_bits=scale_bits, bits=bits, factors=factors
@@ -173,14 +173,15 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
 
 def _smoothing(operator: TfliteOperator, prefix: str) -> Smoothing:
     newest = operator.integer(f"{prefix}smoothing")
-    oldest = operator.integer(f"{prefix}one_minus_smoothing")
-    if not (0 <= newest < _MOST_FACTOR and 0 <= oldest < _MOST_FACTOR):
-        raise Unsupported(f"{prefix}smoothing is {newest} and {oldest}; 0 to {_MOST_FACTOR - 1} are possible")
-    return Smoothing(newest, oldest)
+    earlier = operator.integer(f"{prefix}one_minus_smoothing")
+    if not (0 <= newest < _MOST_FACTOR and 0 <= earlier < _MOST_FACTOR):
+        most = _MOST_FACTOR - 1
+        raise Unsupported(f"{prefix}smoothing is {newest} and {earlier}; 0 to {most} are possible")
+    return Smoothing(newest, earlier)
 
 
 def pcan(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalPCAN: the gain of a noise by a table."""
+    """SignalPCAN: the signal times a gain, which a table states by noise."""
     x, noise_tensor, y = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     gains = _constant(writer, operator, 2, "its table of gains")
     _require(("UINT32", x), ("UINT32", noise_tensor), ("INT16", gains), ("UINT32", y))
@@ -209,7 +210,7 @@ def filter_bank_log(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def delay(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalDelay: the samples of earlier runs, which a queue keeps; zeros first."""
+    """SignalDelay: earlier samples, which a queue keeps; zeros before the first."""
     x, y, length = writer.input(operator, 0), writer.output(operator), operator.integer("delay_length")
     _require(("INT16", x), ("INT16", y))
     if length < 0 or x.shape != y.shape or not x.shape:
@@ -220,10 +221,10 @@ def delay(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def framer(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalFramer: frames that overlap, of samples that a queue keeps.
+    """SignalFramer: overlapping frames of samples, which a queue keeps.
 
-    Without `prefill` the first frame begins with the first sample. Until it is whole, frames contain zeros
-    before it, and the second output is false.
+    Without `prefill` the first valid frame begins with the first sample. Earlier frames contain zeros, and
+    the second output is false for them.
     """
     x, y, valid = writer.input(operator, 0), writer.output(operator), writer.output(operator, 1)
     _require(("INT16", x), ("INT16", y), ("BOOL", valid))
@@ -242,8 +243,8 @@ def framer(writer: Writer, operator: TfliteOperator) -> None:
     flat = replace(x, shape=(x.shape[-1],))
     queue = _queue(writer, flat, kept_samples + x.shape[-1])
     parts = [_part(writer, queue, (at * step, at * step + size)) for at in range(frames)]
-    whole = parts[0] if len(parts) == 1 else writer.part("Concat", parts, axis=0)
-    writer.keep(y, writer.reshaped(whole, y.shape))
+    joined = parts[0] if len(parts) == 1 else writer.part("Concat", parts, axis=0)
+    writer.keep(y, writer.reshaped(joined, y.shape))
     if prefill:
         writer.keep(valid, writer.constant(np.array(True).reshape(valid.shape)))
         return
@@ -254,7 +255,7 @@ def framer(writer: Writer, operator: TfliteOperator) -> None:
 def stacker(writer: Writer, operator: TfliteOperator) -> None:
     """SignalStacker: the last frames as one vector.
 
-    In runs that are not due the second output is false, and the first one has the last frames all the same.
+    The second output is false in runs that are not due; the first output has the last frames in all runs.
     """
     x, y, valid = writer.input(operator, 0), writer.output(operator), writer.output(operator, 1)
     _require(("INT16", x), ("INT16", y), ("BOOL", valid))
@@ -278,7 +279,7 @@ def stacker(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
-    """SignalOverlapAdd of int16 and float32; the sums that are not complete are a state."""
+    """SignalOverlapAdd of int16 and float32; incomplete sums are a state."""
     x, y, step = writer.input(operator, 0), writer.output(operator), operator.integer("frame_step")
     kind = _TYPES_OF_T.get(operator.integer("T"), "")
     if kind not in ("INT16", "FLOAT32"):
@@ -325,7 +326,7 @@ TRANSLATIONS: dict[str, dict[str, Translation]] = {
 
 
 def _run_count(writer: Writer, valid: TfliteTensor, op: RunCount) -> str:
-    """The flags of RunCount; its state is named after a tensor."""
+    """The flags of RunCount; its state is named after the tensor `valid`."""
     writer.require_one_run()
     state = writer.kept_input(replace(valid, kind="INT32"), (1,))
     f = Formula()
@@ -342,7 +343,7 @@ def _run_count(writer: Writer, valid: TfliteTensor, op: RunCount) -> str:
 
 
 def _queue(writer: Writer, x: TfliteTensor, length: int) -> str:
-    """A queue of this many samples along the last dimension, zeros first."""
+    """A queue of the last `length` samples along the last dimension, zeros before the first sample."""
     axis, count = len(x.shape) - 1, x.shape[-1]
     shape = (*x.shape[:-1], length)
     state = writer.kept_input(x, shape)
@@ -359,7 +360,7 @@ def _part(writer: Writer, name: str, ends: tuple[int, int], axis: int = 0) -> st
 
 
 def _finish(writer: Writer, tensor: TfliteTensor, name: str) -> None:
-    """Assign the result of a node of ours, which may have another shape, to a tensor."""
+    """Define the result of a new node, which may have another shape, as a tensor of the file."""
     writer.known(name, tensor.shape, tensor.dtype or "")
     writer.keep(tensor, name)
 

@@ -1,4 +1,4 @@
-"""Rules for windows, mel filters and Fourier transforms of constant sizes."""
+"""Rules that rewrite ONNX's windows, mel filters and Fourier transforms of constant sizes."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ _LARGEST_MATRIX = 2**22
 
 @dataclass(frozen=True, slots=True)
 class _Transform:
-    """A Fourier transform along an axis, from `shape` to `out_shape`; real numbers have a last size of 1."""
+    """A Fourier transform along an axis, from `shape` to `out_shape`, whose last size is 1 for real numbers.
+
+    `one_sided`: one half of the spectrum, as the transform of real numbers needs.
+    """
 
     shape: tuple[int, ...]
     out_shape: tuple[int, ...]
@@ -31,7 +34,7 @@ class _Transform:
 
     @property
     def is_fast(self) -> bool:
-        """Whether `RealFft` computes it: one side of the spectrum of real numbers, of a supported length."""
+        """Whether `RealFft` computes the transform: one side of a real spectrum, of a supported length."""
         if self.inverse or not self.one_sided or self.shape[-1] != 1 or self.shape[self.axis] > self.length:
             return False
         try:
@@ -42,7 +45,7 @@ class _Transform:
 
 
 def dft(make: Maker) -> None:
-    """Multiply by a constant matrix. One side of the spectrum of real numbers stays for lowering."""
+    """Replace a DFT by the product with a constant matrix. A fast transform stays for the lowering."""
     shape, spectrum = make.sizes(make.inputs[0]), make.sizes(make.outputs[0])
     axis = make.integer("axis", 1)
     if make.opset >= 20:
@@ -52,14 +55,13 @@ def dft(make: Maker) -> None:
     length = spectrum[axis] if inverse or not one_sided else shape[axis]
     if make.input(1):
         length = int(make.constant_of(make.input(1), "the length").reshape(()))
-    wanted = _Transform(shape, spectrum, axis, length, inverse, one_sided)
-    if wanted.is_fast:
-        return
-    _by_matrix(make, make.inputs[0], wanted, make.outputs[0])
+    transform = _Transform(shape, spectrum, axis, length, inverse, one_sided)
+    if not transform.is_fast:
+        _by_matrix(make, make.inputs[0], transform, make.outputs[0])
 
 
 def stft(make: Maker) -> None:
-    """Take frames by constant positions, multiply by the window, and transform each."""
+    """Replace an STFT by a Gather of frames, the product with the window, and a transform of each frame."""
     x, shape = make.inputs[0], make.sizes(make.inputs[0])
     step = int(make.constant_of(make.inputs[1], "frame_step").reshape(()))
     window = make.constant_of(make.input(2), "the window") if make.input(2) else None
@@ -80,9 +82,9 @@ def stft(make: Maker) -> None:
         framed = make.add("Mul", framed, make.constant(window.reshape(1, 1, size, 1)))
     bins = size // 2 + 1 if one_sided else size
     spectrum = (batch, frames, bins, 2)
-    wanted = _Transform((batch, frames, size, parts), spectrum, 2, size, one_sided=one_sided)
-    if not wanted.is_fast:
-        _by_matrix(make, framed, wanted, make.outputs[0])
+    transform = _Transform((batch, frames, size, parts), spectrum, 2, size, one_sided=one_sided)
+    if not transform.is_fast:
+        _by_matrix(make, framed, transform, make.outputs[0])
         return
     axis = make.int64(2)
     if make.opset >= 20:
@@ -92,7 +94,7 @@ def stft(make: Maker) -> None:
 
 
 def constant_table(make: Maker) -> None:
-    """Compute windows and mel filters of constant sizes."""
+    """Replace a window or mel filters of constant sizes by a constant."""
     constants = {name: make.constant_of(name, "its sizes") for name in make.inputs if name}
     sizes = [int(value.reshape(())) for value in constants.values()][:2]
     if any(size < 0 for size in sizes) or prod(sizes) > MAX_TENSOR_ELEMENTS:
@@ -103,29 +105,28 @@ def constant_table(make: Maker) -> None:
     make.add("Identity", make.constant(table, table.dtype), out=make.outputs[0])
 
 
-def _by_matrix(make: Maker, x: str, wanted: _Transform, out: str) -> None:
-    shape, out_shape, axis = wanted.shape, wanted.out_shape, wanted.axis
+def _by_matrix(make: Maker, x: str, transform: _Transform, out: str) -> None:
+    """Add the product of `x` by the matrix of a transform, over the axis J and the parts C of a number."""
+    shape, out_shape, axis = transform.shape, transform.out_shape, transform.axis
     size = shape[axis], out_shape[axis]
     if prod(size) * shape[-1] * out_shape[-1] > _LARGEST_MATRIX:
         raise Unsupported(f"its matrix has more than {_LARGEST_MATRIX} elements")
-    full = _spectrum(size, wanted.length, inverse=wanted.inverse, one_sided=wanted.one_sided)
+    full = _matrix(size, transform.length, inverse=transform.inverse, one_sided=transform.one_sided)
     matrix = full[:, : shape[-1], :, : out_shape[-1]]
     letters = "".join(chr(ord("a") + place) for place in range(len(shape) - 1))
-    operand_letters, result_letters = (
-        letters.replace(letters[axis], "J") + "C",
-        letters.replace(letters[axis], "K") + "D",
-    )
+    operand_letters = letters.replace(letters[axis], "J") + "C"
+    result_letters = letters.replace(letters[axis], "K") + "D"
     factor = Term(make.constant(matrix), "JCKD", matrix.shape)
     result = product(make, Term(x, operand_letters, shape), factor, result_letters)
     ordered(make, result, result_letters, dict(zip(result_letters, out_shape, strict=True)), out)
 
 
-def _spectrum(size: tuple[int, int], length: int, *, inverse: bool, one_sided: bool) -> NDArray[np.float32]:
-    """Return [element, real or imaginary, frequency, real or imaginary]; conjugated for the inverse."""
+def _matrix(size: tuple[int, int], length: int, *, inverse: bool, one_sided: bool) -> NDArray[np.float32]:
+    """The matrix of a transform: [element, its real or imaginary part, frequency, its part]."""
     rows, cols = np.arange(size[0])[:, np.newaxis], np.arange(size[1])
     angle = 2 * np.pi * ((rows * cols) % length) / length * (1 if inverse else -1)
-    known = rows < (length // 2 + 1 if inverse and one_sided else length)
-    weight = known / length if inverse else known * 1.0
+    is_used = rows < (length // 2 + 1 if inverse and one_sided else length)
+    weight = is_used / length if inverse else is_used * 1.0
     if inverse and one_sided:  # the other half is the mirror image
         weight = weight * np.where((rows == 0) | (2 * rows == length), 1, 2)
     cos, sin = np.cos(angle) * weight, np.sin(angle) * weight

@@ -1,4 +1,4 @@
-"""Wake words as ESPHome describes them, and the sources that detect them after one front end."""
+"""Wake words as ESPHome describes them, and the ESPHome component of their models after one front end."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from mcudeploy.execution.parts import BuildRequest, Library, LibraryPart
 CHANNELS = 40
 """Features of a row."""
 PAUSE_ROWS = 100
-"""Rows of features with low probabilities that ESPHome awaits before each detection."""
+"""Number of rows with low probabilities for which ESPHome waits before each detection."""
 _MOST_ROWS = 255
 _CPP_KEYWORDS = """
     alignas alignof and and_eq asm bitand bitor bool catch char8_t char16_t char32_t class co_await co_return
@@ -42,8 +42,8 @@ _COMPONENTS = """
     sun switch template text text_sensor time touchscreen uart update usb_host valve voice_assistant
     watchdog water_heater web_server wifi
 """
-"""Components of ESPHome that configurations of voice devices have, and its kinds of entities: another of such
-a name would replace it. micro_wake_word replaces ESPHome's on purpose.
+"""ESPHome's components in configurations of voice devices, and its kinds of entities. A new component of such
+a name would replace them. micro_wake_word may replace ESPHome's, so it is not in the list.
 """
 _LAYOUT = LibraryLayout(
     "esphome",
@@ -67,8 +67,8 @@ class WakeWord:
     """A phrase, and how its probabilities become detections.
 
     The mean of `window` probabilities must be above `cutoff`, between 0 and 1. Each row of features takes
-    `hop` new samples. `role`: a word; a stop word, which is heard only when it is asked for; or the voice
-    activity detector. `model`: the file that the manifest names, empty if none.
+    `hop` new samples. `role`: a word; a stop word, which is heard only while the application enables it; or
+    the voice activity detector. `model`: the file that the manifest names, "" if none.
     """
 
     phrase: str
@@ -91,8 +91,8 @@ class WakeWord:
 
 
 @dataclass(frozen=True, slots=True)
-class _Heard:
-    """A model as the templates see it. `name`: in YAML. `rows`: of features, which it takes in each run."""
+class _WordModel:
+    """The model of a wake word for templates. `name`: in YAML; `rows`: of features that a run takes."""
 
     p: Program
     name: str
@@ -104,16 +104,14 @@ class _Heard:
 class WakeWords(LibraryPart):
     """Wake words after one front end: the library of their models is the component `name` of ESPHome.
 
-    Its models are the front end, then those of `words`. A voice activity detector is the last of them.
+    The models are the front end, then those of `words`, of which a voice activity detector is the last.
     """
 
     name: str
     words: tuple[WakeWord, ...]
 
     def require(self, request: BuildRequest) -> None:
-        """Raise UsageError for another build system, and for a name that the component or a model cannot
-        have.
-        """
+        """Raise UsageError for a build system other than ESPHome, and for a name that is not free."""
         if request.kind != _LAYOUT.kind:
             raise UsageError("wake words are a library for esphome")
         require_free_name(self.name)
@@ -122,7 +120,7 @@ class WakeWords(LibraryPart):
                 raise UsageError(f"a source of the component has the name of {path.name}: rename the model")
 
     def deployed(self, deployment: Deployment) -> Deployment:
-        """Return the deployment with the component's name before the model's: other components of a firmware
+        """Return the deployment with the component's name in its prefix, since other components of a firmware
         may have the same model.
         """
         return replace(deployment, prefix=f"{self.name}_{deployment.prefix}")
@@ -139,10 +137,10 @@ class WakeWords(LibraryPart):
         name, members = library.name, library.members
         values = example_values(members, name, library.board) | self._values(members)
         values["chip"] = _chip(library.board)
-        public = [f"{it.program.prefix}{end}.h" for it in members for end in ("", "_selftest")]
-        public.append(f"{members[0].program.arena_owner}_arena.h")
+        cpp_headers = [f"{it.program.prefix}{end}.h" for it in members for end in ("", "_selftest")]
+        cpp_headers.append(f"{members[0].program.arena_owner}_arena.h")
         files = {
-            path: content if path.rpartition("/")[2] in public else _hidden_from_cpp(path, content)
+            path: content if path.rpartition("/")[2] in cpp_headers else _hidden_from_cpp(path, content)
             for path, content in _LAYOUT.placed(members, name).items()
         }
         files |= {f"components/{name}/{file}": text for file, text in detector_files().items()}
@@ -153,18 +151,18 @@ class WakeWords(LibraryPart):
     def _values(self, members: Sequence[LibraryModel]) -> dict[str, Any]:
         """Return the variables for the templates of the component, in addition to those of examples."""
         front, *models = (member.program for member in members)
-        heard = [
-            _Heard(it, it.prefix.removeprefix(f"{self.name}_"), word, _rows_of(it))
+        word_models = [
+            _WordModel(it, it.prefix.removeprefix(f"{self.name}_"), word, _rows_of(it))
             for it, word in zip(models, self.words, strict=True)
         ]
         arenas = shared_arenas([member.program for member in members])
         return {
             "front": front,
-            "models": heard,
-            "words": [it for it in heard if it.word.role != "vad"],
-            "vad": next((it for it in heard if it.word.role == "vad"), None),
+            "models": word_models,
+            "words": [it for it in word_models if it.word.role != "vad"],
+            "vad": next((it for it in word_models if it.word.role == "vad"), None),
             "channels": CHANNELS,
-            "rows_bytes": max(it.rows for it in heard) * CHANNELS,
+            "rows_bytes": max(it.rows for it in word_models) * CHANNELS,
             "windows_bytes": sum(it.window for it in self.words),
             "arenas": ", ".join(f"{it.size_bytes:,} bytes in {it.memory}" for it in arenas),
             "pause": PAUSE_ROWS,
@@ -172,15 +170,17 @@ class WakeWords(LibraryPart):
 
 
 def _chip(board: Board) -> str | None:
-    """Return the option of ESPHome's `esp32` that states the board; None for other chips."""
+    """Return the option of ESPHome's `esp32` that states the board; None for chips of other families."""
     if board.family.startswith("esp32"):
         return f"variant: {board.family}"
-    known = board.framework
-    return f"board: {known.board}" if known is not None and "espressif32" in known.platform else None
+    framework = board.framework
+    if framework is None or "espressif32" not in framework.platform:
+        return None
+    return f"board: {framework.board}"
 
 
 def _rows_of(program: Program) -> int:
-    """Return the rows that a run of the program takes. Raises UsageError for samples of part of a row."""
+    """Return the number of rows that a run of the program takes. Raises UsageError for none, or too many."""
     rows = program.inputs[0].count // CHANNELS
     if not 1 <= rows <= _MOST_ROWS:
         raise UsageError(
@@ -190,7 +190,7 @@ def _rows_of(program: Program) -> int:
 
 
 def require_free_name(name: str) -> None:
-    """Raise UsageError if a component, which is also a namespace of C++, cannot have this name."""
+    """Raise UsageError for a name that a component, which is also a C++ namespace, cannot have."""
     for names, label in (
         (_CPP_KEYWORDS, "a keyword of C++"),
         (_COMPONENTS, "a component of ESPHome"),
@@ -203,22 +203,23 @@ def require_free_name(name: str) -> None:
 
 
 def detector_files() -> dict[str, str]:
-    """Return the C of the detector by file name."""
+    """Return the C sources of the detector, by file name."""
     folder = resource_dir("firmware") / "audio"
     return {path.name: path.read_text("utf-8") for path in sorted(folder.glob("*.[ch]"))}
 
 
 def with_own_names(files: Mapping[str, Content], name: str) -> dict[str, Content]:
-    """Put the component's name before the names that kernels have in all libraries, also in those of files.
+    """Put the component's name before the names that all libraries share, in the contents and names of files.
 
     One firmware may then contain several components.
     """
 
-    def own(text: str) -> str:
+    def prefixed(text: str) -> str:
         return _SHARED_NAME.sub(lambda it: f"{name if it[1].islower() else name.upper()}_{it[0]}", text)
 
     return {
-        own(path): content if isinstance(content, bytes) else own(content) for path, content in files.items()
+        prefixed(path): content if isinstance(content, bytes) else prefixed(content)
+        for path, content in files.items()
     }
 
 

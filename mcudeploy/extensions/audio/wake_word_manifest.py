@@ -1,4 +1,4 @@
-"""ESPHome's manifest of a wake word, and the models of a component: ESPHome's front end, and wake words."""
+"""Reader of ESPHome's manifests of wake words, and the front end that a component's models share."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from mcudeploy.extensions.audio.wake_word import CHANNELS, WakeWord
 _MOST_BYTES = 2**16
 _RATE = 16_000
 _FIRST_STEP_MS = 20
-"""Milliseconds from row to row of all models whose manifest has version 1, which does not state it."""
+"""Milliseconds from row to row of models with a manifest of version 1, which does not state them."""
 
 _FIRST_LANGUAGES = ["en"]
-"""Languages of these models, as ESPHome converts their manifests."""
+"""Languages of models with a manifest of version 1, as ESPHome assumes."""
 
 
 def _printable(text: str) -> str:
@@ -57,7 +57,7 @@ class _WakeWordManifest(BaseModel):
 def read_manifest(path: Path) -> WakeWord:
     """Return the wake word of a manifest of version 1 or 2.
 
-    Raises ConfigError for a file that cannot be read or is not such a manifest.
+    Raises ConfigError for a file that cannot be read, or is not such a manifest.
     """
     try:
         content: Any = json.loads(read_regular(path, _MOST_BYTES))
@@ -77,28 +77,27 @@ def read_manifest(path: Path) -> WakeWord:
         if isinstance(content.get("micro"), dict):
             content["micro"].setdefault("feature_step_size", _FIRST_STEP_MS)
     try:
-        read = _WakeWordManifest.model_validate(content)
+        manifest = _WakeWordManifest.model_validate(content)
     except ValidationError as error:
         fault = error.errors()[0]
         place = ".".join(map(str, fault["loc"]))
         raise ConfigError(f"{path}: {place}: {fault['msg'].removeprefix('Value error, ')}") from error
-    micro = read.micro
-    hop = micro.feature_step_size * _RATE // 1000
+    micro = manifest.micro
     return WakeWord(
-        read.wake_word,
-        micro.probability_cutoff,
-        micro.sliding_window_size,
-        hop,
-        tuple(read.trained_languages),
-        model=read.model,
+        phrase=manifest.wake_word,
+        cutoff=micro.probability_cutoff,
+        window=micro.sliding_window_size,
+        hop=micro.feature_step_size * _RATE // 1000,
+        languages=tuple(manifest.trained_languages),
+        model=manifest.model,
     )
 
 
 def front_end(words: Mapping[Path, WakeWord], path: Path) -> Path:
-    """Write ESPHome's front end of these models into a file.
+    """Write ESPHome's front end of these models to `path`, and return that.
 
-    Raises UsageError for models that are not wake words of ESPHome, and for those that need several front
-    ends; ModelError for unreadable files.
+    Raises UsageError for models that are not wake words of ESPHome or need different front ends, and
+    ModelError for unreadable files.
     """
     for model in words:
         _require_wake_word(model)
@@ -116,17 +115,17 @@ def front_end(words: Mapping[Path, WakeWord], path: Path) -> Path:
 
 def _require_wake_word(model: Path) -> None:
     contents = contents_of_file(model)
-    rows, results = ([contents.tensors[at] for at in part] for part in (contents.inputs, contents.outputs))
+    inputs, outputs = ([contents.tensors[at] for at in ios] for ios in (contents.inputs, contents.outputs))
     if (
-        len(rows) == len(results) == 1
-        and (rows[0].kind, rows[0].shape[:1], rows[0].shape[2:]) == ("INT8", (1,), (CHANNELS,))
-        and results[0].kind in ("INT8", "UINT8")
-        and results[0].elements == 1
+        len(inputs) == len(outputs) == 1
+        and (inputs[0].kind, inputs[0].shape[:1], inputs[0].shape[2:]) == ("INT8", (1,), (CHANNELS,))
+        and outputs[0].kind in ("INT8", "UINT8")
+        and outputs[0].elements == 1
     ):
         return
-    shown = [", ".join(f"{it.kind} {list(it.shape)}" for it in part) for part in (rows, results)]
+    taken, made = (", ".join(f"{it.kind} {list(it.shape)}" for it in ios) for ios in (inputs, outputs))
     raise UsageError(
-        f"{model} is not a wake word of ESPHome: it makes {shown[1]} from {shown[0]}, not one 8-bit "
+        f"{model} is not a wake word of ESPHome: it makes {made} from {taken}, not one 8-bit "
         f"probability from INT8 [1, N, {CHANNELS}]. "
         "The front end is part of --for esphome: leave out --before"
     )

@@ -69,7 +69,7 @@ class _ConvolutionInt16:
         op, shape = operator.op, source.shape
         assert isinstance(op, Conv2dInt16)
         kernel, weights = op.kernel_shape, operator.constants["weights"].astype(np.int8)
-        by_channel = op.like.windowing.is_depthwise(shape[2])
+        by_channel = op.as_conv2d.windowing.is_depthwise(shape[2])
         if _WIDEST < kernel[1] == shape[1] and op.groups == op.dilation[1] == 1 and not max(op.pads[1::2]):
             kernel, shape = (kernel[0], 1), (shape[0], 1, shape[1] * shape[2])
             weights = weights.reshape(len(weights), kernel[0], 1, shape[2])

@@ -103,8 +103,8 @@ def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) 
 
 
 def _spaced(part: UnitRows, places: Sequence[int]) -> UnitRows | None:
-    """Return the part with two runs whose rows all have the same distance from one to the next; None if there
-    are no such runs. For three rows there always are. A positive distance is preferred.
+    """Return the part with its rows in two runs, in both of which rows have the same distance; None if there
+    are no such runs. Three rows always have them. A positive distance is preferred.
     """
     steps, first = [after - before for before, after in pairwise(places)], part.reads.lo
     choices = list[UnitRows]()

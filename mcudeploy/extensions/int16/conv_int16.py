@@ -86,7 +86,7 @@ class Conv2dInt16(PlainOperator):
     bounds: Bounds = UNBOUNDED
 
     @property
-    def like(self) -> Conv2d:
+    def as_conv2d(self) -> Conv2d:
         """The convolution of int8 values with the same windows."""
         return Conv2d(
             self.out_channels, self.kernel_shape, self.stride, self.dilation, self.pads, self.groups
@@ -94,7 +94,7 @@ class Conv2dInt16(PlainOperator):
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
         """The loop nest of Conv2d."""
-        return self.like.loops(inputs)
+        return self.as_conv2d.loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
         """conv2d_s16 or dwconv2d_s16. Raises ValueError for sums that could overflow."""
@@ -108,8 +108,8 @@ class Conv2dInt16(PlainOperator):
             "quant.ties": get_args(SumTies).index(self.ties),
             **self.bounds.params(),
         }
-        fields = window_fields(self.like.windowing, source, output)
-        if self.like.windowing.is_depthwise(channels) and self.out_channels == channels and narrow:
+        fields = window_fields(self.as_conv2d.windowing, source, output)
+        if self.as_conv2d.windowing.is_depthwise(channels) and self.out_channels == channels and narrow:
             return _depthwise(operator, fields, numbers)
         return self._general(operator, fields, numbers, (source, output), wide=not narrow)
 
@@ -132,7 +132,7 @@ class Conv2dInt16(PlainOperator):
         one_row = kernel_rows == 1 or (self.dilation[0] == 1 and kernel_cols == source.shape[1])
         adjacent = kernel_cols == 1 or self.dilation[1] == 1
         is_contiguous = self.groups == 1 and values % GROUP == 0 and one_row and adjacent
-        fields |= group_fields(self.like.windowing, source) | {
+        fields |= group_fields(self.as_conv2d.windowing, source) | {
             "patch_groups": patch_groups,
             "wide": int(wide),
             "most_groups": _MOST_TAPS // GROUP if wide else patch_groups,

@@ -253,7 +253,7 @@ class MeanInt16(PlainOperator):
 
 @dataclass(frozen=True, slots=True)
 class QuantizeInt16(ElementwiseOperator):
-    """float32 -> int16: x / scale, halves rounded away from zero, saturated."""
+    """float32 -> int16: x / scale, ties rounded away from zero, saturated."""
 
     kind: ClassVar[str] = "QuantizeInt16"
     accepts: ClassVar[frozenset[DType]] = frozenset({DType.INT16})
@@ -313,5 +313,5 @@ def interpolated_table(
 
 
 def _rounded(values: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Whole numbers, halves away from zero."""
+    """Whole numbers, ties rounded away from zero."""
     return np.asarray(np.copysign(np.floor(np.abs(values) + 0.5), values))

@@ -13,7 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mcudeploy.extensions.int16 import int16_functions as functions
-from mcudeploy.extensions.int16.int16 import IDENTITY, INT16, Bounds, Int16Function, SigmoidInt16, TwiceScale
+from mcudeploy.extensions.int16.int16 import (
+    IDENTITY,
+    INT16,
+    SUM_BITS,
+    Bounds,
+    Int16Function,
+    SigmoidInt16,
+    TwiceScale,
+)
 from mcudeploy.extensions.int16.int16_functions import Rescaling
 from mcudeploy.extensions.int16.int16_products import (
     batch_matmul,
@@ -63,7 +71,7 @@ def binary(writer: Writer, operator: TfliteOperator) -> None:
     factors = [_float_quotient(scales, result_scale)] * 3
     if function != "mul":
         common = 2 * max(scales)
-        factors = [scales[0] / common, scales[1] / common, common / (2.0**15 * result_scale)]
+        factors = [scales[0] / common, scales[1] / common, common / (2.0**SUM_BITS * result_scale)]
     a, b, of_result = (TwiceScale.of(factor) for factor in factors)
     if of_result.exponent > 0:
         raise Unsupported(

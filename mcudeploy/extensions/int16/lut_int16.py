@@ -71,7 +71,7 @@ def _entries(function: TableFunction, scale: float, result_scale: float) -> _Flo
 
 
 def _rounded(values: _Floats) -> _Floats:
-    """Whole numbers, halves away from zero."""
+    """Whole numbers, ties rounded away from zero."""
     return np.asarray(np.copysign(np.floor(np.abs(values) + np.float32(0.5)), values), np.float32)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from onnx import NodeProto, TensorProto, helper
 
 from mcudeploy.extensions.int16.conv_int16 import SumScales
-from mcudeploy.extensions.int16.int16 import UNBOUNDED, TwiceScale
+from mcudeploy.extensions.int16.int16 import SUM_BITS, UNBOUNDED, TwiceScale
 from mcudeploy.extensions.int16.qdq_graph import (
     Int16Result,
     QdqDraft,
@@ -21,8 +21,6 @@ from mcudeploy.extensions.int16.qdq_graph import (
 )
 from mcudeploy.frontend.onnx.protos import attribute_of, copy_of
 from mcudeploy.ops.requantize import mean_multiplier
-
-_SUM_BITS = 15
 
 
 def _finished(
@@ -145,7 +143,7 @@ def _binary(draft: QdqDraft, node: NodeProto, result: Int16Result) -> None:
     factors = [a.scale * b.scale / result.scale] * 3
     if function != "mul":
         common = 2 * max(a.scale, b.scale)
-        factors = [a.scale / common, b.scale / common, common / (2.0**_SUM_BITS * result.scale)]
+        factors = [a.scale / common, b.scale / common, common / (2.0**SUM_BITS * result.scale)]
     scales = [TwiceScale.of(factor) for factor in factors]
     if scales[2].exponent > 0:
         raise UnfitError

@@ -473,7 +473,7 @@ def _split(samples: Samples, request: QuantizeRequest) -> tuple[_SamplePart, _Sa
 
 
 def _preference(result: MethodResult) -> tuple[float, float, float]:
-    """Sort key, the best last: the share of equal classes, the ratio over all samples if known, the ratio."""
+    """Sort key, the best last: share of equal classes; decibels over all samples if known; decibels."""
     share, decibels = result.agreement.rank
     return (share, -math.inf if result.all_decibels is None else result.all_decibels, decibels)
 

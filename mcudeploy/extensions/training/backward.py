@@ -116,7 +116,7 @@ def _reads_inputs(operator: Operator) -> bool:
 
 
 def depending(operators: tuple[Operator, ...], trained: frozenset[str]) -> frozenset[str]:
-    """The tensors that depend on a parameter of these operators."""
+    """The tensors that depend on a parameter of the operators named in `trained`."""
     tensors: set[str] = set()
     for operator in operators:
         if operator.name in trained or not tensors.isdisjoint(operator.inputs):

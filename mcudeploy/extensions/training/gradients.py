@@ -79,7 +79,7 @@ def _transpose(backward: Backward, operator: Operator, gradient: str) -> None:
 
 
 def _resize(backward: Backward, operator: Operator, gradient: str) -> None:
-    """The gradient of a value is the sum over the results, times its share of each."""
+    """The gradient of a value is the sum of the results' gradients, each times the value's share in it."""
     op, nodes = operator.op, backward.forward.nodes
     assert isinstance(op, Resize)
     (source,) = operator.inputs
@@ -89,7 +89,7 @@ def _resize(backward: Backward, operator: Operator, gradient: str) -> None:
 
 
 def _shares(samples: ResizeSamples, size: int) -> NDArray[np.float32]:
-    """[results, positions]: the share of each result that each position of the input has."""
+    """[results, positions]: the share of each position of the input in each result."""
     shares = np.zeros((len(samples.first), size), np.float32)
     for row, first, fraction in zip(shares, samples.first, samples.fraction, strict=True):
         row[first] = 1 - fraction

@@ -80,8 +80,8 @@ Labels = str | Path | Array | Sequence[Any] | None
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
 class TrainResult:
-    """A training on a device. `losses`: of each training step, before its update; `parameters`: those that
-    the device has at the end, by name, as ONNX stores them; `model`: the .onnx file with them.
+    """A training on a device. `losses`: of each training step, before its update; `parameters`: on the device
+    at the end, by name, as ONNX stores them; `model`: the .onnx file with these.
 
     `milliseconds` of one training step, by the source that `report["latency"]["milliseconds_by"]` names.
     """
@@ -129,7 +129,7 @@ def train(
     `data`: files as `--data` takes them, or an array whose first axis counts samples; for several inputs a
     dict with one for each. `labels`: class numbers, or with `loss="mse"` the values of the output. `update`:
     "full", "bias", "last:K", "lora:R" or "sparse:FILE". `batch`: training steps of an update; `clip_norm`:
-    limit of the norm of its gradient. Without `steps` every sample is one. Raises DivergedError if a loss
+    limit of the norm of its gradient. `steps`: one for each sample if None. Raises DivergedError if a loss
     or a parameter is not finite.
     """
     from mcudeploy.extensions.evaluation.dataset import ArrayData, DataRequest

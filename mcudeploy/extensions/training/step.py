@@ -144,7 +144,7 @@ class _LossNodes:
 class _End:
     """The end of the model, from `tensor`, whose gradient is computed first, to the output `io`.
 
-    `softmax`: whether a softmax makes the output of the tensor; else the tensor is the output.
+    `softmax`: whether a softmax makes the output from the tensor; else the tensor is the output.
     """
 
     forward: Forward

@@ -37,8 +37,8 @@ from mcudeploy.ops.requantize import STORED, dequantize_table, quantization_of
 
 _BITS = 8
 """Bits of a byte of a mask."""
-_ONCE = "once"
-"""An axis of one value."""
+ONCE = "once"
+"""The name of an axis of one value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +180,7 @@ class ClipGradient(PlainOperator):
     high: float = inf
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the elements at its place. Raises ValueError for two shapes."""
+        """Each element reads the elements at its place. Raises ValueError for unequal shapes."""
         gradient, clipped = inputs
         if gradient != clipped:
             raise ValueError(f"a gradient {gradient} is not of {clipped}")
@@ -219,7 +219,7 @@ class ClipMask(PlainOperator):
             Axis("row", rows),
             Axis("byte", mask_bytes((rows, cols, channels))),
             reduced_axis("bit", _BITS),
-            reduced_axis(_ONCE, 1),
+            reduced_axis(ONCE, 1),
         )
         _, every_col, every_channel = _every((rows, cols, channels))
         read: Access = (Index.of(row=1), every_col, every_channel)
@@ -250,7 +250,7 @@ class MaskedGradient(PlainOperator):
             raise ValueError(f"a mask {mask} is not of {gradient}")
         _, _, every_byte = _every(mask)
         read: Access = (Index.of(row=1), Index(), every_byte)
-        axes = (*spatial_axes(gradient), reduced_axis(_ONCE, 1))
+        axes = (*spatial_axes(gradient), reduced_axis(ONCE, 1))
         return LoopNest(axes, (ELEMENTWISE, read), ELEMENTWISE)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -323,8 +323,8 @@ def _of_group(channels: int, outputs: int, groups: int) -> TableIndex:
 
 
 def _every(shape: Shape) -> Access:
-    """The access that reads all elements of a tensor, along the axis _ONCE."""
-    rows, cols, channels = (TableIndex(_ONCE, (0,), (size,)) for size in shape)
+    """The access that reads all elements of a tensor, along the axis ONCE."""
+    rows, cols, channels = (TableIndex(ONCE, (0,), (size,)) for size in shape)
     return rows, cols, channels
 
 

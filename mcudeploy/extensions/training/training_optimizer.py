@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from mcudeploy.extensions.training.training_operators import require_floats
+from mcudeploy.extensions.training.training_operators import ONCE, require_floats
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import Access, Index, KernelCall, LoopNest, Params, PlainOperator, TableIndex
 from mcudeploy.ops.common import ELEMENTWISE, reduced_axis, spatial_axes
 
-ONCE = "once"
-"""An axis of one value."""
 AWAITED: Access = (TableIndex(ONCE, (0,), (0,)),) * 3
 """The access of an operand that is not read; it only has to be computed before the last step."""
 _OPTIMIZER_SHAPE = (1, 1, 2)
@@ -36,7 +34,7 @@ class ParameterStep(PlainOperator):
     clipped: bool = False
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the elements at its place. Raises ValueError for two shapes."""
+        """Each element reads the elements at its place. Raises ValueError for unequal shapes."""
         parameter, total, optimizer, *others = inputs
         if parameter != total:
             raise ValueError(f"a sum {total} is not of a parameter {parameter}")

@@ -70,7 +70,7 @@ class PiecewiseGradient(PlainOperator):
     slope: Slope
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the elements at its place. Raises ValueError for two shapes."""
+        """Each element reads the elements at its place. Raises ValueError for unequal shapes."""
         return _loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:
@@ -95,7 +95,7 @@ class SmoothGradient(PlainOperator):
     alpha: float = 1.0
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
-        """Each element reads the elements at its place. Raises ValueError for two shapes."""
+        """Each element reads the elements at its place. Raises ValueError for unequal shapes."""
         return _loops(inputs)
 
     def kernel(self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) -> KernelCall:

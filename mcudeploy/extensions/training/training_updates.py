@@ -8,13 +8,14 @@ from typing import ClassVar
 
 from mcudeploy.extensions.training.training_counts import bias_update_counts, update_counts
 from mcudeploy.extensions.training.training_operators import (
+    ONCE,
     kernel_family,
     multiplier_field,
     require_floats,
     require_parameters,
     weight_index,
 )
-from mcudeploy.extensions.training.training_optimizer import AWAITED, ONCE, OPTIMIZER, require_optimizer
+from mcudeploy.extensions.training.training_optimizer import AWAITED, OPTIMIZER, require_optimizer
 from mcudeploy.ir.graph import Operator, Shape, Tensor
 from mcudeploy.ir.opdef import (
     Access,
