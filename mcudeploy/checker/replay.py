@@ -71,8 +71,8 @@ def _run_step(plan: Plan, owners: Owners, operator: Operator, block: int, where:
     for operand, tensor in enumerate(inputs):
         rows_of = nest.rows_taken if accumulates else nest.rows_read
         needed = rows_of(operand, rows, tensor.shape[0])
-        first = rows_of(operand, Interval(0, max(rows.lo, 1)), tensor.shape[0])
-        adds = accumulates and operand in allowed and len(first) > 0
+        read_so_far = rows_of(operand, Interval(0, max(rows.lo, 1)), tensor.shape[0])
+        adds = accumulates and operand in allowed and len(read_so_far) > 0  # its sums replace the operand
         for read in owners.expect(tensor.name, needed, where):
             same_place = read == written and operand in allowed and owners.lead(tensor.name) == size.lead
             if written is not None and read.shares(written) and not same_place:

@@ -92,9 +92,9 @@ def test_no_cut_goes_below_the_bound(seed: int) -> None:
     bounds = cut_bounds(model)
     flow, order = Dataflow.of(model.graph), tuple(range(len(model.graph.operators)))
     space, segments = Space.of(flow, order), Segments(flow, order, least_work(model))
-    sections = {space.sections(state) for state in every_cut(len(order))}
-    least = min(segments.peak(each)[0] for each in sections)
-    assert len(sections) > 4
+    cut_segments = {space.cut_segments(state) for state in every_cut(len(order))}
+    least = min(segments.peak(each)[0] for each in cut_segments)
+    assert len(cut_segments) > 4
     assert bounds.any_bytes <= bounds.once_bytes <= least <= 2 * bounds.once_bytes
 
 

@@ -144,7 +144,11 @@ def seeds_of(graph: Graph, overhead: float, stopped: Callable[[], bool]) -> list
     unsplit = costs.ticks(space.step_rows(()))
     states = takewhile(lambda state: state is not None, Seeds(problem, stopped).states())
     return [
-        (state, segments.peak(space.sections(state))[0], costs.ticks(space.step_rows(state)) / unsplit - 1)
+        (
+            state,
+            segments.peak(space.cut_segments(state))[0],
+            costs.ticks(space.step_rows(state)) / unsplit - 1,
+        )
         for state in states
         if state is not None
     ]
@@ -235,7 +239,7 @@ def test_seeds_that_were_stopped_go_on() -> None:
 def test_seeds_leave_effort_for_the_moves(monkeypatch: pytest.MonkeyPatch) -> None:
     def without_end(self: Seeds) -> Iterator[State]:
         while not self._stopped():
-            self._segments.units += 1000
+            self._segments.effort_units += 1000
             yield ()
 
     monkeypatch.setattr(Seeds, "states", without_end)

@@ -33,11 +33,11 @@ def space_of(graph: Graph) -> Space:
 
 def peaks(space: Space, segments: Segments, state: State, work: WorkBytes) -> tuple[int, int]:
     """By segments, and by the live ranges of all blocks of the schedule."""
-    sections = space.sections(state)
+    cut_segments = space.cut_segments(state)
     tiled = space.tiled(state)
-    steps = segments.steps(sections)
+    steps = segments.steps(cut_segments)
     assert len(set(steps)) == len(steps)
-    return segments.peak(sections)[0], live_peak(tiled, steps, work)[0]
+    return segments.peak(cut_segments)[0], live_peak(tiled, steps, work)[0]
 
 
 def passed_bytes(space: Space) -> int:
@@ -139,8 +139,8 @@ def test_segments_add_up_to_the_peak_of_the_schedule(data: st.DataObject) -> Non
         state = data.draw(states(len(space.order)))
         computed, wanted = peaks(space, segments, state, work)
         assert computed == wanted
-        sections = space.sections(state)
-        assert not sections or not segments.exceeds(sections, computed + passed_bytes(space))
+        cut_segments = space.cut_segments(state)
+        assert not cut_segments or not segments.exceeds(cut_segments, computed + passed_bytes(space))
 
 
 @settings(max_examples=60, deadline=None)
@@ -153,7 +153,7 @@ def test_what_is_cut_makes_plans_that_pass_the_checker(data: st.DataObject) -> N
     space = space_of(graph)
     state = data.draw(states(len(space.order)))
     tiled = space.tiled(state)
-    steps = Segments(space.flow, space.order, work).steps(space.sections(state))
+    steps = Segments(space.flow, space.order, work).steps(space.cut_segments(state))
     schedule = Schedule(steps, "feasible")
     layout, estimate = lay_out(tiled, schedule, work, "ram", 4)
     plan = Plan(graph, "host", tiled.block_rows, schedule, layout, estimate, leads=tiled.leads)
@@ -166,24 +166,24 @@ def test_a_border_is_whole_and_a_joint_is_not() -> None:
     work = {operator.name: (0, 0) for operator in graph.operators}
     segments = Segments(space.flow, space.order, work)
     joined, apart = (Cut(0, 1, 1), Cut(2, 3, 1)), (Cut(0, 1, 1), Cut(2, 3, 1, apart=True))
-    assert space.sections(joined) == space.sections((Cut(0, 3, 1),)) != space.sections(apart)
+    assert space.cut_segments(joined) == space.cut_segments((Cut(0, 3, 1),)) != space.cut_segments(apart)
     # a and b are whole when conv_c begins, a and c when the sum does.
     assert segments.border_bytes == (256, 256, 512, 512, 256)
-    assert segments.peak(space.sections(apart))[0] > segments.peak(space.sections(joined))[0]
+    assert segments.peak(space.cut_segments(apart))[0] > segments.peak(space.cut_segments(joined))[0]
 
 
 def test_a_part_alone_exceeds_a_bound_below_the_peak() -> None:
     space = space_of(residual())
     segments = Segments(space.flow, space.order, {one.name: (0, 0) for one in space.flow.graph.operators})
-    sections = space.sections((Cut(0, 1, 1),))
-    peak_bytes = segments.peak(sections)[0]
-    assert segments.exceeds(sections, peak_bytes - 1) and not segments.exceeds(sections, peak_bytes)
+    cut_segments = space.cut_segments((Cut(0, 1, 1),))
+    peak_bytes = segments.peak(cut_segments)[0]
+    assert segments.exceeds(cut_segments, peak_bytes - 1) and not segments.exceeds(cut_segments, peak_bytes)
 
 
 def test_what_is_not_cut_at_the_ends_of_a_segment_stands_alone() -> None:
     space = space_of(pooled())
-    assert space.sections((Cut(0, 1, 8),)) == ()
-    assert space.sections((Cut(0, 1, 4),)) == ((0, (BlockRows(4), BlockRows(4))),)
+    assert space.cut_segments((Cut(0, 1, 8),)) == ()
+    assert space.cut_segments((Cut(0, 1, 4),)) == ((0, (BlockRows(4), BlockRows(4))),)
 
 
 def test_the_peak_names_the_operator_where_it_is() -> None:

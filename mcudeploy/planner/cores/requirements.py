@@ -65,12 +65,12 @@ def users(graph: Graph, names: Mapping[str, str], first: str) -> dict[str, tuple
 def needs(graph: Graph, board: Board, functions: Sequence[Function] = ()) -> Requirements:
     """Return the requirements of each tensor: those of all its `users`.
 
-    Graph inputs and outputs are in the `io_memories` of the board: a DMA may fill and send them. They and
-    states begin at a line of the application's cache: no line has bytes of two of them between runs. The
-    application's code writes streamed inputs. If several units use a memory and one accesses it through a
-    cache, everything in it begins at a cache line: no two blocks share a line, so cleaning or invalidating
-    one never affects another. Raises FitError if the units of a tensor reach no memory in common, so that a
-    copy step is needed.
+    Graph inputs and outputs are in the `io_memories` of the board, since a DMA may fill and send them.
+    Streamed inputs may be elsewhere: code of the application writes them. Inputs, outputs and states begin
+    at a line of the application's cache: no line has bytes of two of them between runs. If several units use
+    a memory and one accesses it through a cache, everything in it begins at a cache line: no two blocks share
+    a line, so cleaning or invalidating one never affects another. Raises FitError if the units of a tensor
+    reach no memory in common, so that a copy step is needed.
     """
     names = unit_names(graph, board, functions)
     first, memories = board.units[0].name, tuple(memory.name for memory in board.memories)

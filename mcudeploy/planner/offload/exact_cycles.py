@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from mcudeploy.common.effort import Effort
 from mcudeploy.common.solver import cp_solver, require_solver
 from mcudeploy.ir.trace import MemoryLink, Trace
-from mcudeploy.planner.offload.graph_trace import Use, uses_of
+from mcudeploy.planner.offload.trace_residency import Use, uses_of
 
 if TYPE_CHECKING:
     from ortools.sat.python import cp_model

@@ -10,7 +10,7 @@ from mcudeploy.common.compiled import arrays, vectors
 from mcudeploy.ir.trace import ItemTransfer, Residency, Trace
 from mcudeploy.planner.offload import list_loops as loops
 from mcudeploy.planner.offload import serve_loops
-from mcudeploy.planner.offload.graph_trace import residency_of
+from mcudeploy.planner.offload.trace_residency import residency_of
 from mcudeploy.planner.offload.trace_tables import TraceTable, steps_of
 
 

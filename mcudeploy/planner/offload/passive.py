@@ -12,7 +12,7 @@ from math import inf
 
 from mcudeploy.costs.timeline import timeline, with_times
 from mcudeploy.ir.trace import ItemTransfer, MemoryLink, Residency, Trace
-from mcudeploy.planner.offload.graph_trace import residency_of, uses_of
+from mcudeploy.planner.offload.trace_residency import residency_of, uses_of
 from mcudeploy.planner.offload.trace_tables import steps_of
 
 

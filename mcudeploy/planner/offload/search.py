@@ -104,7 +104,7 @@ class OffloadSearch:
             operands.append(frozenset(access.operand for access in step.accesses if access.item in items))
         return tuple(operands)
 
-    def rules(self) -> None:
+    def try_rules(self) -> None:
         """Try the bytes kept free, the eviction order, and whether transfers out go first."""
         for slack in _SLACKS:
             for rule in (loops.LATEST, loops.LONGEST, loops.WORTH):
@@ -166,7 +166,7 @@ class OffloadSearch:
                     gained += self.attempt_sequence(self.best.order, repeats)
         return gained
 
-    def gaps(self) -> int:
+    def try_gaps(self) -> int:
         """Let an item that leaves stay, or lift the decision for its gap; return the improvements."""
         gained = 0
         now, table = self.best.run, self._table
@@ -185,7 +185,7 @@ class OffloadSearch:
             gained += self.attempt(self.best.run.decisions._replace(force=force))
         return gained
 
-    def orders(self) -> int:
+    def try_orders(self) -> int:
         """Move steps around those that wait; return the number of improvements."""
         gained = 0
         for step in self._around_waits():
@@ -210,7 +210,7 @@ class OffloadSearch:
             steps.update(dict.fromkeys(self.best.owner[max(0, k - _AHEAD) : k + 3].tolist()))
         return list(steps)
 
-    def directs(self) -> int:
+    def try_direct_access(self) -> int:
         """Toggle direct access of operands; return the number of improvements."""
         gained = 0
         table = self._table
@@ -244,7 +244,7 @@ def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
     """
     own = effort.part(1 / 3) if task.recompute else effort
     first = OffloadSearch(task.trace, task.table, task.capacity, own)
-    first.rules()
+    first.try_rules()
     method = "look-ahead"
     if task.table.linked and _by_policy(first, task):
         method = "free time"
@@ -264,7 +264,7 @@ def best_run(task: OffloadTask, effort: Effort) -> tuple[Outlook, str]:
         by_repeats.add_repeats()
         by_repeats.drop_repeats()
         second.attempt_sequence(by_repeats.best.order, by_repeats.best.repeats)
-    second.rules()
+    second.try_rules()
     _improve(second, task)
     if second.cost(second.best.run) < first.cost(first.best.run):
         return second.best.run, "repeats first"
@@ -291,13 +291,13 @@ def _by_policy(search: OffloadSearch, task: OffloadTask) -> bool:
 def _improve(search: OffloadSearch, task: OffloadTask) -> None:
     gained = 1
     while gained and not search.effort.is_spent():
-        gained = search.gaps()
+        gained = search.try_gaps()
         if task.reorder:
-            gained += search.orders()
-        gained += search.directs()
+            gained += search.try_orders()
+        gained += search.try_direct_access()
         if task.recompute:
             gained += search.add_repeats() + search.drop_repeats()
-        search.rules()
+        search.try_rules()
 
 
 def _prices(search: OffloadSearch) -> Iterator[float]:

@@ -128,7 +128,7 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                     now = max(now, p_done[at])
             waits[step] = now - begin
             break
-        # What is read directly must have been written out; what does not fit must have left.
+        # What this step reads directly must have been written out; what does not fit must have left.
         urgent = accesses.start[step]
         while True:
             chosen = -1
@@ -155,7 +155,7 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 urgent += 1
             if chosen < 0 and load[step] <= capacity:
                 break
-            if chosen < 0:
+            if chosen < 0:  # wait for the first of the transfers out, or else write out another item
                 first = -1
                 left = 0
                 for at in range(flights):
@@ -191,6 +191,7 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             transfers += 1
             clean[item] = True
             _add(load, step, leaves[place], -table.size[item])
+        # Wait for transfers inwards, then bring in what is still missing.
         for place in range(accesses.start[step], accesses.start[step + 1]):
             if missing[place] and transfer_of[place] >= 0:
                 now = max(now, p_done[transfer_of[place]])
@@ -228,13 +229,15 @@ def serve(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             clean[item] = True
         waiting = left
         waits[step] = now - begin
+        # The step takes `spent` cycles, with its direct accesses.
         spent = table.cycles[sequence[step]]
         last = -1
         for place in range(accesses.start[step], accesses.start[step + 1]):
             if choice.direct[place] and table.operand[accesses.entry[place]] != last:
                 last = table.operand[accesses.entry[place]]
                 spent += table.direct[accesses.entry[place]]
-        # Keep the engine busy while the step runs.
+        # Keep the engine busy while the step runs, by the most urgent transfer: out of the fast memory (at
+        # `chosen` in `pending`), or into it (place `inward`).
         while table.overlapped and free - now < spent:
             best, chosen, inward = np.inf, -1, -1
             for at in range(waiting):

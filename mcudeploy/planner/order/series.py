@@ -12,10 +12,10 @@ from mcudeploy.planner.order.order_problem import InPlace, OrderProblem, StepBuf
 
 
 def in_series(problem: OrderProblem) -> list[tuple[list[int], OrderProblem]]:
-    """Return the components of a problem; a step that has the same place in every order ends one.
+    """Return the components of a problem: a step that has the same place in every order ends a component.
 
-    Each comes with its steps, ascending, and the problem of ordering them: its step i is steps[i]. Loads are
-    those of the whole problem: what lives before and after a component is live throughout it.
+    Each comes with its steps, ascending, and the problem of ordering them, whose step i is steps[i]. Loads
+    are those of the whole problem: a buffer that is live before and after a component is live throughout it.
     """
     component_of = _component_of(problem)
     steps: list[list[int]] = [[] for _ in range(max(component_of, default=-1) + 1)]

@@ -18,7 +18,9 @@ from mcudeploy.planner.place.arena import Budget
 from mcudeploy.planner.place.memory_assignment import Assigned, MemoryAssignment
 
 _TURNS = 6
-"""Maximum retries if a memory cannot be packed; first fit lowers its limit by this part at least."""
+"""Maximum retries if a memory cannot be packed. First fit lowers its limit by at least the capacity divided
+by this.
+"""
 
 
 def assign(task: MemoryAssignment, budget: Budget | None) -> Assigned:
@@ -38,19 +40,19 @@ def assign(task: MemoryAssignment, budget: Budget | None) -> Assigned:
         return replace(packed, proven=True)
     if all(len(group.memories) == 1 for group in task.groups):
         return replace(packed, proven=bool(task.excess(packed.bound_bytes)))
-    return _first_fit(task, None) if budget is None else _searched(task, budget)
+    return _first_fit(task, None) if budget is None else _cheapest(task, budget)
 
 
-def _searched(task: MemoryAssignment, budget: Budget) -> Assigned:
+def _cheapest(task: MemoryAssignment, budget: Budget) -> Assigned:
     """Return the cheapest assignment that packs; first fit is the fallback, also without OR-Tools."""
     if "ortools" in lacking():
         return _first_fit(task, budget)
-    from mcudeploy.planner.place.choice import least_loads  # noqa: PLC0415 - the solver's import is slow
+    from mcudeploy.planner.place.choice import cheapest_memories  # noqa: PLC0415 - the solver's import is slow
 
     limits = _capacities(task)
     filled = _filled(task, limits)
     for turn in range(_TURNS):
-        memories, proven = least_loads(task, limits, filled, budget.effort)
+        memories, proven = cheapest_memories(task, limits, filled, budget.effort)
         if memories is None:
             return replace(_first_fit(task, budget), proven=turn == 0 and proven)
         packed = task.packed(memories, budget)

@@ -21,12 +21,12 @@ _UNITS = 5 * UNITS_PER_SECOND
 """Effort of a deterministic second of the solver."""
 
 
-def least_loads(
+def cheapest_memories(
     task: MemoryAssignment, limits: Sequence[int], hint: Sequence[int], effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
-    """Return the memory of each group at the least cost, under `limits` of live bytes per memory.
+    """Return the memory of each group at the least cost, under `limits` of live bytes per memory, or None.
 
-    None if none was found; also whether optimality, or infeasibility, is proven.
+    The second value is whether optimality is proven; for None, whether it is proven that there is none.
     """
     model = cp_model.CpModel()
     inside: Inside = []
@@ -78,10 +78,7 @@ def _rows(task: MemoryAssignment, memory: int) -> list[tuple[tuple[int, int], ..
 def _solve(
     model: cp_model.CpModel, task: MemoryAssignment, inside: Inside, effort: Effort
 ) -> tuple[tuple[int, ...] | None, bool]:
-    """Return the assignment of least cost and, among those, of least rank.
-
-    Also whether that, or infeasibility, is proven.
-    """
+    """Return the assignment of least cost and, among those, of least rank; as `cheapest_memories`."""
     best: tuple[int, ...] | None = None
     left = min(_MOST, effort.left / _UNITS)
     for table in (task.costs, task.ranks):

@@ -22,7 +22,7 @@ from mcudeploy.planner.search.cuts import State
 from mcudeploy.planner.search.levels import Level, level_of
 from mcudeploy.planner.search.ordered_graph import Segment
 from mcudeploy.planner.search.seeds import Chains, CutProblem, Seeds
-from mcudeploy.planner.search.segments import Sections
+from mcudeploy.planner.search.segments import CutSegments
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.live import live_peak
 
@@ -95,7 +95,7 @@ class Scored:
 
     problem: CutProblem
     state: State
-    sections: Sections
+    cut_segments: CutSegments
     peak_bytes: float
     peak_operator: int
     occurrences: int
@@ -121,11 +121,11 @@ class BestFirst:
     ) -> None:
         self.problem, self.seeded = problem, seeded
         self._segments, self._most_ticks = problem.segments, problem.most_ticks
-        self._effort, self._charged_units = Effort(0), problem.segments.units
+        self._effort, self._charged_units = Effort(0), problem.segments.effort_units
         self._report = report
         self._start = self._reported = time.monotonic()
         self.moved = self.ended = self.interrupted = False
-        self._seen: set[tuple[Chains, Sections]] = set()
+        self._seen: set[tuple[Chains, CutSegments]] = set()
         self._duplicates = self._last_gain = 0
         self._whole_ticks: dict[Chains, float] = {}
         self._added_ticks: dict[tuple[Chains, Segment], float] = {}
@@ -187,8 +187,8 @@ class BestFirst:
         """Return whether the effort is spent, and report progress now and then."""
         if time.monotonic() - self._reported > REPORT_EVERY_S:
             self._tell()
-        self._effort.spend(self._segments.units - self._charged_units)
-        self._charged_units = self._segments.units
+        self._effort.spend(self._segments.effort_units - self._charged_units)
+        self._charged_units = self._segments.effort_units
         return self._effort.is_spent()
 
     def _over(self) -> bool:
@@ -222,41 +222,41 @@ class BestFirst:
         return FOLLOWED_WITHIN * self.best[0].peak_bytes if self.best else inf
 
     def _try(self, problem: CutProblem, state: State) -> None:
-        sections, before = problem.space.sections(state), problem.segments.units
+        cut_segments, before = problem.space.cut_segments(state), problem.segments.effort_units
         self._effort.spend(_STATE_UNITS)
-        key = problem.chains, sections
+        key = problem.chains, cut_segments
         if key in self._seen:
             self._duplicates += 1
             return
-        ticks = self._ticks(problem, sections)
-        if ticks > self._most_ticks or problem.segments.exceeds(sections, self._most_bytes):
+        ticks = self._ticks(problem, cut_segments)
+        if ticks > self._most_ticks or problem.segments.exceeds(cut_segments, self._most_bytes):
             self._seen.add(key)
         else:
-            self._record(self._scored(problem, state, sections))
+            self._record(self._scored(problem, state, cut_segments))
         if problem.segments is not self._segments:
-            self._effort.spend(problem.segments.units - before)
+            self._effort.spend(problem.segments.effort_units - before)
 
-    def _scored(self, problem: CutProblem, state: State, sections: Sections) -> Scored:
+    def _scored(self, problem: CutProblem, state: State, cut_segments: CutSegments) -> Scored:
         """Return the state with its level, or with its peak if that alone is too far from the best state."""
-        peak_bytes, place, occurrences = problem.segments.peak(sections)
-        ticks = self._ticks(problem, sections)
+        peak_bytes, place, occurrences = problem.segments.peak(cut_segments)
+        ticks = self._ticks(problem, cut_segments)
         least = Level(max(peak_bytes, self.problem.ram_limit), place, ticks)
         if least.peak_bytes > self._most_bytes:
-            return Scored(problem, state, sections, peak_bytes, place, occurrences, ticks)
+            return Scored(problem, state, cut_segments, peak_bytes, place, occurrences, ticks)
         space, times = problem.space, problem.variants.of_blocks
         rows, order = space.step_rows(state), space.order
-        loads = problem.segments.loads(sections)
+        loads = problem.segments.loads(cut_segments)
         level = level_of(loads, lambda at: times(order[at], rows[order[at]]), least, self._most_ticks)
         if level.peak_bytes > least.peak_bytes:
             occurrences = 1
-        return Scored(problem, state, sections, level.peak_bytes, level.place, occurrences, level.ticks)
+        return Scored(problem, state, cut_segments, level.peak_bytes, level.place, occurrences, level.ticks)
 
-    def _ticks(self, problem: CutProblem, sections: Sections) -> float:
+    def _ticks(self, problem: CutProblem, cut_segments: CutSegments) -> float:
         """Return the ticks of a state by the fastest kernels."""
         chains, space, variants = problem.chains, problem.space, problem.variants
         if chains not in self._whole_ticks:
             self._whole_ticks[chains] = variants.ticks(space.step_rows(()))
-        for segment in sections:
+        for segment in cut_segments:
             if (chains, segment) not in self._added_ticks:
                 positions, whole = space.order[segment[0] :], space.flow.iteration_rows
                 self._added_ticks[chains, segment] = sum(
@@ -264,7 +264,7 @@ class BestFirst:
                     - variants.operator_ticks(position, BlockRows(whole[position]))
                     for position, rows in zip(positions, segment[1], strict=False)
                 )
-        return self._whole_ticks[chains] + sum(self._added_ticks[chains, segment] for segment in sections)
+        return self._whole_ticks[chains] + sum(self._added_ticks[chains, segment] for segment in cut_segments)
 
     def _record(self, scored: Scored) -> None:
         """Record and queue a state that keeps the limit.
@@ -272,7 +272,7 @@ class BestFirst:
         States with equal peaks are ordered by the number of segments that reach it: the peak of a cell falls
         only after all its branches are cut. Those within a RAM limit are ordered by their ticks.
         """
-        self._seen.add((scored.problem.chains, scored.sections))
+        self._seen.add((scored.problem.chains, scored.cut_segments))
         fits = scored.peak_bytes <= self.problem.ram_limit
         second = scored.ticks if fits else scored.occurrences
         heapq.heappush(self._queue, (scored.peak_bytes, second, len(self._seen), scored))
@@ -300,7 +300,7 @@ class BestFirst:
         if scored not in self._candidates:
             space, segments = scored.problem.space, scored.problem.segments
             tiled = space.tiled(scored.state)
-            schedule = Schedule(segments.steps(scored.sections), "feasible")
+            schedule = Schedule(segments.steps(scored.cut_segments), "feasible")
             peak_bytes, step = live_peak(tiled, schedule.steps, segments.work)
             level = max(scored.peak_bytes, peak_bytes)
             candidate = Candidate(scored.state, tiled, schedule, peak_bytes, step, scored.ticks, level)

@@ -19,7 +19,7 @@ from itertools import pairwise
 from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.plan import Split
 from mcudeploy.planner.axes import components
-from mcudeploy.planner.search.segments import Sections
+from mcudeploy.planner.search.segments import CutSegments
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow, RowAccess
 
@@ -128,10 +128,10 @@ class Space:
         rows = {name: rows for name, (rows, _) in zip(names, step_rows, strict=True)}
         return TiledGraph(self.flow, rows, leads)
 
-    def sections(self, state: State) -> Sections:
+    def cut_segments(self, state: State) -> CutSegments:
         """Return the segments that are cut; adjacent cuts are one, whole operators at the ends are excluded.
 
-        Two states with the same sections are equal.
+        Two states with the same cut_segments are equal.
         """
         whole = [self.flow.iteration_rows[position] for position in self.order]
         by_position = self.step_rows(state)

@@ -33,7 +33,7 @@ def row_by_row(task: SearchTask) -> Iterator[Candidate]:
 def candidate_of(task: SearchTask, segments: Segments, state: State) -> Candidate:
     """Return the candidate with these cuts, in the order of the simulated segments."""
     space = task.space
-    tiled, steps = space.tiled(state), segments.steps(space.sections(state))
+    tiled, steps = space.tiled(state), segments.steps(space.cut_segments(state))
     peak_bytes, peak_step = live_peak(tiled, steps, task.lean.work)
     schedule, level_bytes = Schedule(steps, "feasible"), max(peak_bytes, task.sufficient_bytes)
     ticks = task.variants.ticks(space.step_rows(state))

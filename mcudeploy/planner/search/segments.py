@@ -22,7 +22,7 @@ from mcudeploy.planner.search.segment_simulation import InPlaceCandidate, Walk, 
 from mcudeploy.tiling.dataflow import Dataflow
 from mcudeploy.tiling.live import WorkBytes
 
-Sections = tuple[Segment, ...]
+CutSegments = tuple[Segment, ...]
 """The cut segments of a graph, ascending and disjoint; every other operator is a separate segment."""
 
 _MOST_STEPS_KEPT = 1_000_000
@@ -65,11 +65,11 @@ class _Profile:
 class Segments:
     """The segments of one graph in one order of its operators, with a cache of simulations.
 
-    `units`: the effort of all simulations so far. The caller charges it to a budget.
+    `effort_units`: the effort of all simulations so far. The caller charges it to a budget.
     """
 
     def __init__(self, flow: Dataflow, order: Sequence[int], work: WorkBytes) -> None:
-        self.work, self.units = work, 0
+        self.work, self.effort_units = work, 0
         self._places = OrderedGraph(flow, order, work)
         self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.whole)]
         self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
@@ -79,15 +79,15 @@ class Segments:
         self._profiles: dict[_Key, _Profile] = {}
         self._alone: dict[tuple[Segment, bool], Mapping[int, int]] = {}
 
-    def peak(self, sections: Sections) -> tuple[int, int, int]:
+    def peak(self, cut_segments: CutSegments) -> tuple[int, int, int]:
         """Return the largest sum of live bytes, the place of the operator where it first occurs, and the
         number of segments where it occurs.
         """
         memories = self._places.memories
         load = sum(memories[number].size_bytes for number in self._places.inputs)
         most, peak_operator, occurrences = load, 0, 0
-        keys = self._keys(sections)
-        self.units += _KEY_UNITS * len(keys)
+        keys = self._keys(cut_segments)
+        self.effort_units += _KEY_UNITS * len(keys)
         for key in keys:
             profile = self._profile(key)
             if load + profile.peak_bytes > most:
@@ -96,18 +96,18 @@ class Segments:
             load += profile.net_bytes
         return most, peak_operator, occurrences
 
-    def exceeds(self, sections: Sections, most_bytes: float) -> bool:
+    def exceeds(self, cut_segments: CutSegments, most_bytes: float) -> bool:
         """Return whether some part of a cut schedule certainly takes more bytes.
 
         Each part is examined alone, as if tensors lived until their last readers run, all rows alike. Cut
         segments are simulated only if the other parts fit.
         """
-        rows = {first + at: one for first, sizes in sections for at, one in enumerate(sizes)}
+        rows = {first + at: one for first, sizes in cut_segments for at, one in enumerate(sizes)}
         uncut = (load for place, load in enumerate(self._uncut_bytes) if place not in rows)
-        ends = (place for first, sizes in sections for place in (first, first + len(sizes)))
+        ends = (place for first, sizes in cut_segments for place in (first, first + len(sizes)))
         if max((*uncut, *(self.border_bytes[place] for place in ends))) > most_bytes:
             return True
-        return any(self._least_bytes(segment, rows) > most_bytes for segment in sections)
+        return any(self._least_bytes(segment, rows) > most_bytes for segment in cut_segments)
 
     @cached_property
     def _uncut_bytes(self) -> list[int]:
@@ -119,7 +119,7 @@ class Segments:
 
     def _least_bytes(self, segment: Segment, cut_rows: Mapping[int, BlockRows]) -> int:
         """Return a bound below the bytes of a segment, if the operators at some places are cut."""
-        self.units += _KEY_UNITS
+        self.effort_units += _KEY_UNITS
         sources, results = self._outside(segment)
         dying = tuple(self._dying(segment, one, self._rows_of(one, cut_rows)) for one in sources)
         profile = self._profile(_Key(segment, dying, (_ALL,) * len(results)))
@@ -132,24 +132,24 @@ class Segments:
             return memory.cut_rows
         return self._places.written_rows(number, cut_rows.get(number, self._places.whole[number]))
 
-    def loads(self, sections: Sections) -> dict[int, int]:
+    def loads(self, cut_segments: CutSegments) -> dict[int, int]:
         """Return the largest sum of live bytes while each operator runs, by place."""
         load = sum(self._places.memories[number].size_bytes for number in self._places.inputs)
         loads: dict[int, int] = {}
-        keys = self._keys(sections)
-        self.units += _KEY_UNITS * len(keys)
+        keys = self._keys(cut_segments)
+        self.effort_units += _KEY_UNITS * len(keys)
         for key in keys:
             profile = self._profile(key)
             loads.update((place, load + most) for place, most in profile.loads.items())
             load += profile.net_bytes
         return loads
 
-    def steps(self, sections: Sections) -> tuple[Step, ...]:
+    def steps(self, cut_segments: CutSegments) -> tuple[Step, ...]:
         """Return the schedule of the whole graph, segment by segment."""
         span = self._places.span
         return tuple(
             Step(self._places.order[number // span], number % span)
-            for segment in self._all(sections)
+            for segment in self._all(cut_segments)
             for number in self._walk(segment).steps
         )
 
@@ -192,21 +192,21 @@ class Segments:
                 change[max(memory.last, memory.writer) + 1] -= memory.size_bytes
         return tuple(accumulate(change[:-1]))
 
-    def _all(self, sections: Sections) -> list[Segment]:
+    def _all(self, cut_segments: CutSegments) -> list[Segment]:
         result: list[Segment] = []
         place = 0
-        for segment in sections:
+        for segment in cut_segments:
             result += self._singles[place : segment[0]]
             result.append(segment)
             place = segment[0] + len(segment[1])
         return result + self._singles[place:]
 
-    def _keys(self, sections: Sections) -> list[_Key]:
+    def _keys(self, cut_segments: CutSegments) -> list[_Key]:
         """Return the keys of all segments in order, computed from the end, where nothing is read any more."""
-        block_rows = self._block_rows(sections)
+        block_rows = self._block_rows(cut_segments)
         later = {number: _ALL for number, memory in enumerate(self._places.memories) if memory.kept}
         key_parts = []
-        for segment in reversed(self._all(sections)):
+        for segment in reversed(self._all(cut_segments)):
             sources, results = self._outside(segment)
             dying = []
             for source in sources:
@@ -227,14 +227,14 @@ class Segments:
             self._borders[span] = self._places.borders(segment)
         return self._borders[span]
 
-    def _block_rows(self, sections: Sections) -> list[BlockRows]:
+    def _block_rows(self, cut_segments: CutSegments) -> list[BlockRows]:
         """Return the blocks of every tensor. Graph inputs are cut if anything is."""
         rows = list(self._places.whole)
-        for first, sizes in sections:
+        for first, sizes in cut_segments:
             rows[first : first + len(sizes)] = sizes
         written = [self._places.written_rows(place, size) for place, size in enumerate(rows)]
         inputs = (self._places.memories[one] for one in self._places.inputs)
-        return written + [memory.cut_rows if sections else BlockRows(memory.rows) for memory in inputs]
+        return written + [memory.cut_rows if cut_segments else BlockRows(memory.rows) for memory in inputs]
 
     def _unread(self, number: int, rows: BlockRows, read: int) -> int:
         memory = self._places.memories[number]
@@ -249,7 +249,7 @@ class Segments:
                 self._steps_kept = 0
             self._walks[segment] = simulate_segment(self._places, segment)
             self._steps_kept += len(self._walks[segment].steps)
-            self.units += _WALK_UNITS * len(self._walks[segment].steps)
+            self.effort_units += _WALK_UNITS * len(self._walks[segment].steps)
         return self._walks[segment]
 
     def _reads(self, segment: Segment, number: int, rows: BlockRows) -> tuple[int, dict[int, int]]:
@@ -280,7 +280,7 @@ class Segments:
             rows = self._places.written_rows(number, sizes[number - first])
             blocks[number] = rows, {block: at for block, at in events.items() if not later >> block & 1}
         change = list(walk.change)
-        self.units += _PROFILE_UNITS * len(change)
+        self.effort_units += _PROFILE_UNITS * len(change)
         change[1] -= key.unread_bytes
         for number, (rows, deaths) in blocks.items():
             memory = self._places.memories[number]

@@ -31,7 +31,7 @@ _SEARCH_SHARE = 0.5
 """Share of the effort of a round for the search; the later stages share the rest."""
 
 _FIRST_SHARE = 0.75
-"""Share of the search's effort before it goes through worse states."""
+"""Share of the search's effort before it goes through worse states (`squeeze`)."""
 
 _SPARE = 0.1
 """A round without a gain is the last if it leaves more than this fraction of its spent effort."""
@@ -59,7 +59,7 @@ _CHAIN_UNITS, _OPERATOR_UNITS = 10_000, 500
 """Effort of a form for each fused chain, and for each operator: kernels and their times."""
 
 _TIGHTER_LIMITS = (5.0, 10.0, 25.0, 60.0)
-"""Limits of the latency, in percent, that a looser limit is searched with as well."""
+"""Limits of the latency, in percent; a search with a looser limit is followed by searches with these."""
 
 _LEAST_LEFT = 0.1
 """The part of the time limit that must be left for such a search."""
@@ -115,7 +115,7 @@ class _FormSearch:
     def explore(self, effort: Effort, progress: Progress) -> None:
         """Search for a round, and build plans from its candidates.
 
-        It has `gained` if the round is the first, or lowered the peak enough to be worth a plan. It is
+        The form has `gained` if the round is its first, or lowered the peak enough to be worth a plan. It is
         `settled` if the search has ended, and the round found no better plan and left effort.
         """
         lowest = self.search.best[0].peak_bytes
@@ -183,7 +183,7 @@ class _FusedSearch:
 
     def _explore(self, effort: Effort, progress: Progress) -> None:
         self._effort = effort.part(_CHAINS_SHARE)
-        self._charged = sum(each.units for each in self._segments)
+        self._charged = sum(each.effort_units for each in self._segments)
         states = self._states = self._states or self._seeds()
         is_first, self._seeding = self._across is None, False
         for cuts in states:
@@ -249,7 +249,7 @@ class _FusedSearch:
         for fused in families(self._every):
             problems.append(self._problem(fused))
         self._segments = tuple(problem.segments for problem in problems)
-        self._charged = sum(each.units for each in self._segments)
+        self._charged = sum(each.effort_units for each in self._segments)
         seeds = FusedSeeds([Seeds(each, self._stopped) for each in problems], self._every, self._spend)
         yield from seeds.states(plain.search.best[0].peak_bytes)
 
@@ -294,7 +294,7 @@ class _FusedSearch:
         self._effort.spend(units)
 
     def _stopped(self) -> bool:
-        units = sum(each.units for each in self._segments)
+        units = sum(each.effort_units for each in self._segments)
         self._effort.spend(units - self._charged)
         self._charged = units
         return self._effort.is_spent()
