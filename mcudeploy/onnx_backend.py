@@ -58,11 +58,11 @@ class HostProgram(BackendRep):
     sanitize: bool
 
     def build(self) -> Firmware:
-        """The firmware of the model, from the cache if it is there."""
+        """Return the firmware of the model, from the cache if it is there."""
         return self.deployment.build(self.target, sanitize=self.sanitize)
 
     def run(self, inputs: Inputs, **_: Any) -> tuple[Array, ...]:
-        """The outputs in the model's order, for arrays of the model's shapes and types.
+        """Return the outputs in the model's order, for arrays of the model's shapes and types.
 
         Raises UsageError for arrays that do not fit the model.
         """
@@ -86,7 +86,7 @@ class HostProgram(BackendRep):
         return tuple(results[name].astype(dtype, copy=False) for name, dtype in self.outputs.items())
 
     def _own(self, io: GraphIO, arrays: Mapping[str, Array]) -> Array:
-        """An input in the type of its GraphIO, which differs from the model's if numpy lacks it."""
+        """Return an input in the type of its GraphIO, which differs from the model's if numpy lacks it."""
         value = arrays[io.name]
         fits = value.dtype == self.inputs[io.name]
         return value.astype(io.dtype, copy=False) if fits else value
@@ -187,7 +187,7 @@ def _types(values: Iterable[onnx.ValueInfoProto]) -> dict[str, np.dtype[Any]]:
 def _model_of(
     node: NodeProto, values: Mapping[str, Array], outputs: Described | None, version: int
 ) -> ModelProto:
-    """A model of one node."""
+    """Return a model of one node."""
     inputs = [_info(name, value.dtype, value.shape) for name, value in values.items()]
     names = [name for name in node.output if name]
     if outputs is None:

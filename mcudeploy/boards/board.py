@@ -292,7 +292,7 @@ class Board(Facts):
         return min(self.flash_room, (self.flash.external or self.flash).bytes)
 
     def memories_as_emulated(self) -> tuple[Memory, ...]:
-        """The memories, at their emulated origins if they have any."""
+        """Return the memories, at their emulated origins if they have any."""
         return tuple(
             it if it.emulated_origin is None else it.model_copy(update={"origin": it.emulated_origin})
             for it in self.memories

@@ -211,7 +211,7 @@ def _require_new_files(context: click.Context, force: bool) -> None:
 
 
 def _paths(context: click.Context, kind: type[click.ParamType[Any]]) -> list[tuple[str, Path]]:
-    """The name and the path of each parameter of this kind, as the user gave them."""
+    """Return the name and the path of each parameter of this kind, as the user gave them."""
     given = [(each, context.params.get(each.name or "")) for each in context.command.params]
     return [
         (parameter.opts[-1] if isinstance(parameter, click.Option) else parameter.make_metavar(context), path)

@@ -28,12 +28,12 @@ class ScheduleRun:
 
 
 def shape_text(tensor: Tensor) -> str:
-    """A shape as C declares it: [48][48][8]."""
+    """Return a shape as C declares it: [48][48][8]."""
     return "".join(f"[{size}]" for size in tensor.shape)
 
 
 def operator_text(graph: Graph, operator: Operator) -> str:
-    """An operator as a comment names it: "conv_1, depthwise 3x3, [48][48][8] -> [48][48][8]"."""
+    """Return an operator as a comment names it: "conv_1, depthwise 3x3, [48][48][8] -> [48][48][8]"."""
     sources = graph.input_tensors(operator)
     label = operator.op.label(tuple(tensor.shape for tensor in sources))
     shapes = [shape_text(tensor) for tensor in sources]

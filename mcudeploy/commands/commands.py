@@ -64,12 +64,7 @@ from mcudeploy.verify.verdict import Outputs, Verdict, judge, without_states
 _LOG = logging.getLogger(__name__)
 
 
-def plan_model(
-    path: Path,
-    board: Board,
-    options: Options,
-    progress: Progress = SILENT,
-) -> Deployment:
+def plan_model(path: Path, board: Board, options: Options, progress: Progress = SILENT) -> Deployment:
     """Cut, order and place a model on a board; the plan has passed the checker. Raises FitError.
 
     A plan whose measurement missed the latency limit is skipped.
@@ -109,8 +104,16 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
     return None if smaller is None else _of_plans(smaller, chosen.board, options)
 
 
-def _first(samples: list[Sample], steps: int | None) -> list[Sample]:
-    """Return the first `steps` samples, or all if it is None. Raises UsageError if there are fewer."""
+def _samples_of(request: RunRequest, graph: Graph, seed: int, tally: InputTally) -> list[Sample]:
+    """Return the samples of a request; `tally` counts their real numbers.
+
+    Raises UsageError if the inputs are for fewer runs than `steps`.
+    """
+    steps = request.steps
+    if steps is not None and not request.inputs:
+        return drawn_samples(graph, seed, steps)
+    counted = replace(request.reading, on_real=tally.add)
+    samples = load_samples(graph, request.inputs, request.expected, seed, counted)
     if steps is not None and steps > len(samples):
         have = count_text(len(samples), "run")
         raise UsageError(f"--steps {steps}: the inputs have {have}. Give more, or fewer steps")
@@ -394,25 +397,9 @@ def run_model(
     deployment = _planned(path, target.board, options, progress)
     timing = _timing(request.timing, target, deployment)
     tally = InputTally(deployment.model.graph)
-    if request.steps is not None and not inputs:
-        samples = drawn_samples(deployment.model.graph, options.seed, request.steps)
-    else:
-        counted = replace(request.reading, on_real=tally.add)
-        samples = load_samples(deployment.model.graph, inputs, expected, options.seed, counted)
-        samples = _first(samples, request.steps)
+    samples = _samples_of(request, deployment.model.graph, options.seed, tally)
     device_run = _run_within_limit(deployment, target, samples, options, progress)
-    verdict = verdict_on_host(device_run.deployment, samples, progress)
-    results: Sequence[Outputs] = device_run.observed.outputs
-    if device_run.deployment.model.window is not None:
-        full = results[-len(verdict.host) :]
-        results = window_outputs(full, device_run.deployment.plan.graph, verdict.plan.graph)
-    verdict = verdict.with_device(results)
-    if request.reference == "tflm":
-        progress.stage("running TensorFlow Lite Micro")
-        reasons = micro_reasons(
-            device_run.deployment.model.path, device_run.deployment.plan.graph, samples, results
-        )
-        verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
+    verdict, results = _verdict_on(device_run, samples, request.reference == "tflm", progress)
     measured = _measured(device_run, timing, target, samples[0], progress)
     tally_facts = tally.facts()
     stored = [sample.stored for sample in samples]
@@ -425,6 +412,24 @@ def run_model(
     if options.int8_caches:
         facts["int8_caches"] = asdict(_cache_loss(deployment.model, samples))
     return VerifiedRun(measured, verdict, names, tally_facts, warnings, facts)
+
+
+def _verdict_on(
+    device_run: DeviceRun, samples: list[Sample], compare_micro: bool, progress: Progress
+) -> tuple[Verdict, Sequence[Outputs]]:
+    """Return the verdict on a run, and the outputs that it judges: of a window, those after it is full."""
+    deployment = device_run.deployment
+    verdict = verdict_on_host(deployment, samples, progress)
+    results: Sequence[Outputs] = device_run.observed.outputs
+    if deployment.model.window is not None:
+        full = results[-len(verdict.host) :]
+        results = window_outputs(full, deployment.plan.graph, verdict.plan.graph)
+    verdict = verdict.with_device(results)
+    if compare_micro:
+        progress.stage("running TensorFlow Lite Micro")
+        reasons = micro_reasons(deployment.model.path, deployment.plan.graph, samples, results)
+        verdict = replace(verdict, reasons=(*verdict.reasons, *reasons), micro_runs=len(samples))
+    return verdict, results
 
 
 def _cache_loss(model: Model, samples: Sequence[Sample]) -> CacheLoss:

@@ -47,12 +47,12 @@ class LoadedModel:
 
     @with_keywords
     def check(self, board: Named | None = None, **choices: Unpack[Choices]) -> python.Report:
-        """The sizes of the model; with a board, whether it fits."""
+        """Return the sizes of the model; with a board, whether it fits."""
         return python.check(self.path, board, **self._with(choices))
 
     @with_keywords
     def fit(self, boards: Iterable[Named], **choices: Unpack[Choices]) -> python.Report:
-        """How the model suits each of these boards, the smallest that fits first."""
+        """Return how the model suits each of these boards, the smallest that fits first."""
         return python.fit(self.path, boards, **self._with(choices))
 
     @with_keywords

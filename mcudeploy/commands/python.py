@@ -67,7 +67,7 @@ class SampleOutputs(tuple[Mapping[str, Array], ...]):
         return self[0][key]
 
     def keys(self) -> KeysView[str]:
-        """The names of the outputs."""
+        """Return the names of the outputs."""
         return self[0].keys()
 
 
@@ -135,7 +135,7 @@ class PlanResult:
         )
 
     def _repr_html_(self) -> str:
-        """The report of `mcudeploy plan --report`, in a frame of a notebook."""
+        """Return the report of `mcudeploy plan --report`, in a frame of a notebook."""
         deployment = self.deployment
         command = ("plan", str(deployment.model.path), "--board", deployment.board.name)
         subject = pages.Subject(deployment, dict(self.report), deployment.measured())
@@ -190,14 +190,14 @@ class PlanResult:
 
 @with_keywords
 def check(model: str | Path, board: Named | None = None, **choices: Unpack[Choices]) -> Report:
-    """Which operators are unsupported, and why, and the model's sizes; with a board, whether it fits."""
+    """Return the unsupported operators, the causes, and the model's sizes; with a board, whether it fits."""
     named = None if board is None else board_of(board)
     return as_json(checking.check_model(model_file(Path(model)), named, options_of(choices)))
 
 
 @with_keywords
 def fit(model: str | Path, boards: Iterable[Named], **choices: Unpack[Choices]) -> Report:
-    """How a model suits each of these boards, the smallest that fits first."""
+    """Return how a model suits each of these boards, the smallest that fits first."""
     return as_json(checking.fit_model(model_file(Path(model)), boards_of(boards), options_of(choices)))
 
 

@@ -120,7 +120,7 @@ def _require_length(path: Path, model: _Array, plain: str) -> None:
 
 
 def _text_of(path: Path) -> str | None:
-    """The text of a regular file that is not large; None for other files."""
+    """Return the text of a regular file that is not large; None for other files."""
     with suppress(OSError, ValueError):
         if not path.is_file():
             return None
@@ -153,13 +153,13 @@ def _without_dead_lines(plain: str) -> str:
 
 
 def _arrays(plain: str) -> list[_Array]:
-    """The arrays of bytes, and those that have something else and might be damaged."""
+    """Return the arrays of bytes, and those that have something else and might be damaged."""
     matches = (match for match in _ARRAY.finditer(plain) if len(match[1] or match[3] or "") >= _LEAST)
     return [each for match in islice(matches, _MOST_ARRAYS) if (each := _array(match, plain)) is not None]
 
 
 def _array(match: re.Match[str], plain: str) -> _Array | None:
-    """The array of an initializer; None if it is short, or is not one of bytes."""
+    """Return the array of an initializer; None if it is short, or is not one of bytes."""
     before = plain[max(0, match.start() - _BEFORE) : match.start()]
     named = _NAME.search(before)
     name = named[1] if named else f"at character {match.start()}"
@@ -193,7 +193,7 @@ def _read(elements: Sequence[str]) -> tuple[bytes, int]:
 
 
 def _elements(body: str) -> list[str]:
-    """The texts between the commas of an initializer; the last comma may end it."""
+    """Return the texts between the commas of an initializer; the last comma may end it."""
     elements = _ELEMENT.findall(body) if '"' in body or "'" in body else body.split(",")
     return elements if elements[-1].strip() else elements[:-1]
 
@@ -214,7 +214,7 @@ def _bytes_of(element: str) -> bytes:
 
 
 def _integer(text: str) -> int:
-    """The value of a number in C. Raises ValueError for another text."""
+    """Return the value of a number in C. Raises ValueError for another text."""
     number = _NUMBER.fullmatch(text)
     if number is None:
         raise ValueError(text)
@@ -224,7 +224,7 @@ def _integer(text: str) -> int:
 
 
 def _unescaped(text: str) -> bytes:
-    """The bytes of a character or a string in quotes. Raises ValueError for an escape above 255."""
+    """Return the bytes of a character or a string in quotes. Raises ValueError for an escape above 255."""
     inner = text[1:-1].encode("utf-8", "surrogateescape").decode("latin-1")
     return _ESCAPE.sub(_escaped, inner).encode("latin-1")
 

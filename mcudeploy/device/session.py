@@ -368,11 +368,11 @@ def connect(
     wires: Sequence[int | None] = (),
     patience: float = 1.0,
 ) -> Session:
-    """A session with the measurer at `socket://host:port`, `process:FILE` or a serial port, after its HELLO.
+    """Return a session with the measurer at `socket://host:port`, `process:FILE` or a serial port.
 
-    `wires`: descriptors for the ports of a process. `patience` multiplies all time limits. Raises PortError
-    where the line cannot be opened, ProtocolError if nobody answers within `timeout_s` or the firmware is
-    not the one with `firmware_hash`.
+    The measurer has answered HELLO. `wires`: descriptors for the ports of a process. `patience` multiplies
+    all time limits. Raises PortError if the line cannot be opened, and ProtocolError if nobody answers within
+    `timeout_s`, or the firmware is not the one with `firmware_hash`.
     """
     timing = Timing(factor=patience)
     session = Session(open_transport(url_or_port, baud, wires), board=board, timing=timing)

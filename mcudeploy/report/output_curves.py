@@ -39,8 +39,9 @@ class OutputCurve:
         return f"most {self.values[self.peak]:.4g} in run {self.peak}"
 
     def bars(self, width: int) -> str:
-        """The curve in at most `width` letters, each with the largest value of some runs; `!` for runs with
-        values that are not finite.
+        """Return the curve as at most `width` characters, each for the largest value of some runs.
+
+        It is `!` for runs with a value that is not finite.
         """
         count = min(width, len(self.values))
         ends = [at * len(self.values) // count for at in range(count + 1)]
@@ -54,7 +55,7 @@ class OutputCurve:
 
 
 def output_curves(outputs: Sequence[Mapping[str, Any]]) -> list[OutputCurve]:
-    """The curves of a report's outputs; none for few runs and for outputs of many elements."""
+    """Return the curves of a report's outputs; none for few runs and for outputs of many elements."""
     by_name: dict[str, list[Mapping[str, Any]]] = {}
     for output in outputs:
         if output["elements"] <= _MOST_ELEMENTS and output["values"] is not None:

@@ -61,7 +61,7 @@ class Storage:
 
     @classmethod
     def of(cls, plan: Plan) -> Storage:
-        """The storage of a plan."""
+        """Return the storage of a plan."""
         return cls(plan, TiledGraph.of(plan), Locations.of(plan.layout))
 
     def place_of(self, block_id: BlockId, time: int) -> Place:
@@ -86,7 +86,7 @@ class Storage:
         return sorted(self.plan.layout.arenas).index(memory), offset + lacks * row_bytes
 
     def span(self, block_id: BlockId) -> slice:
-        """The bytes of a block among those of its tensor."""
+        """Return the bytes of a block among those of its tensor."""
         rows = self.tiled.block_interval(*block_id)
         row_bytes = self.plan.graph.tensors[block_id[0]].row_bytes
         return slice(rows.lo * row_bytes, rows.hi * row_bytes)
@@ -97,7 +97,7 @@ class Storage:
         return machine.read(*place, span.stop - span.start)
 
     def blocks(self, tensor: str) -> list[BlockId]:
-        """All blocks of the tensor that owns a tensor's memory."""
+        """Return all blocks of the tensor that owns a tensor's memory."""
         root = self.tiled.flow.roots[tensor]
         return [(root, block) for block in range(self.tiled.block_count(root))]
 
@@ -131,7 +131,7 @@ def as_array(data: bytes, tensor: Tensor) -> Array:
 
 
 def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Array]:
-    """The reference's values in stored form, by tensor name, for every tensor that has one."""
+    """Return the reference's values in stored form, by tensor name, for every tensor that has one."""
     return {
         name: to_device(io, graph.tensors[io.tensor], values[io.name])
         for name, io in graph.references.items()
@@ -203,7 +203,7 @@ def fed_runs(
 
 
 def entries(plan: Plan) -> Iterator[tuple[int, int, Entry]]:
-    """The entries of the tape, each with its index and the step that contains or follows it."""
+    """Return the entries of the tape, each with its index and the step that contains or follows it."""
     time = 0
     for place, entry in enumerate(plan.tape):
         yield place, time, entry

@@ -51,7 +51,7 @@ class Levels:
 
 
 def levels_of(graph: Graph, io: GraphIO) -> Levels | None:
-    """The levels of an input that the model declares quantised, or that its first operators quantise.
+    """Return the levels of an input that the model declares quantised, or that its first operators quantise.
 
     None for an input of floats or of plain integers.
     """
@@ -158,7 +158,7 @@ class InputTally:
 
 
 def _roughness(real: Array, shape: ImageShape) -> float:
-    """The mean difference of neighbours in an image whose values are read in this shape."""
+    """Return the mean difference of neighbours in an image whose values are read in this shape."""
     image = real.reshape(shape.dims)
     axes = (1, 2) if shape.channels_first else (0, 1)
     return sum(float(np.abs(np.diff(image, axis=axis)).mean()) for axis in axes if image.shape[axis] > 1)

@@ -123,13 +123,13 @@ def difference(
 
 
 def range_of(values: Iterable[Array]) -> float:
-    """The range of all finite values and 0."""
+    """Return the range of all finite values and 0."""
     least, greatest = extremes_of(values)
     return greatest - least
 
 
 def extremes_of(values: Iterable[Array]) -> tuple[float, float]:
-    """The least and the greatest of all finite values and 0."""
+    """Return the least and the greatest of all finite values and 0."""
     ends = [0.0]
     for each in values:
         finite = each[np.isfinite(each)].astype(np.float64)
@@ -154,8 +154,9 @@ def output_share(graph: Graph) -> float:
 
 
 def least_tolerance(io: GraphIO | None, dtype: DType) -> float:
-    """The least tolerance of a float32 tensor, or of integers that the reference rounds, in stored units;
-    `io`: its tensor of the model, if any.
+    """Return the least tolerance of a float32 tensor, or of integers that the reference rounds.
+
+    It is in stored units. `io`: the tensor in the model, if it has one.
     """
     return ROUNDED_STEP if io is not None and _is_rounded(io, dtype) else FLOAT_FLOOR
 

@@ -144,7 +144,7 @@ def _is_quantized(contents: Contents) -> bool:
 
 
 def _step(contents: Contents, number: int) -> float:
-    """The coarsest step of a tensor and, if it is converted from integers, of these; 0 for floats."""
+    """Return the coarsest step of a tensor and, if it is converted from integers, of these; 0 for floats."""
     producers = (it for it in contents.operators if number in it.outputs and it.op in _CONVERSIONS)
     numbers = [number, *(read for it in producers for read in it.inputs)]
     scales = (contents.tensors[it].scales for it in numbers)
@@ -152,7 +152,7 @@ def _step(contents: Contents, number: int) -> float:
 
 
 def _allowed(io: GraphIO, share: float, step: float) -> float:
-    """The largest difference of an output: `share` of its range, or 4 steps if these are more."""
+    """Return the largest difference of an output: `share` of its range, or 4 steps if these are more."""
     if io.dtype in ("int32", "int64", "bool"):
         return inf
     least = max(FLOAT_FLOOR, OUTPUT_LSB * step) if io.dtype.startswith("float") else OUTPUT_LSB

@@ -69,7 +69,7 @@ def micro_reasons(
 
 
 def _run(model: Path, graph: Graph, samples: Sequence[Sample]) -> list[list[Array]]:
-    """The outputs of successive runs."""
+    """Return the outputs of successive runs."""
     names = [io.name for io in graph.own_inputs()]
     inputs = [[sample.inputs[name] for name in names] for sample in samples]
     return Interpreter("TensorFlow Lite Micro", __name__).run(model, inputs, len(graph.own_outputs()))

@@ -77,7 +77,7 @@ class Wanted:
 
 
 def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -> Array:
-    """The values of a file, in the target's shape and type; a .npy file keeps its type.
+    """Return the values of a file, in the target's shape and type; a .npy file keeps its type.
 
     Raises UsageError naming the file, its content and the expected one.
     """
@@ -195,7 +195,7 @@ def image_shape(shape: tuple[int, ...]) -> ImageShape | None:
 def _decoded(
     path: Path, content: bytes, size: tuple[int, int], channels: int, resize: Resize
 ) -> NDArray[np.uint8]:
-    """The pixels [height, width, channels] of a picture of this size (width, height)."""
+    """Return the pixels [height, width, channels] of a picture of this size (width, height)."""
     try:
         from PIL import Image, ImageOps  # noqa: PLC0415
     except ImportError as error:
@@ -226,7 +226,7 @@ def _decoded(
 
 
 def _sound(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
-    """The samples of a WAV file, from -1 to 1; integers without a scale are samples of 16 bits."""
+    """Return the samples of a WAV file, from -1 to 1; integers without a scale are samples of 16 bits."""
     try:
         with wave.open(BytesIO(content)) as file:
             channels, width, rate = file.getnchannels(), file.getsampwidth(), file.getframerate()

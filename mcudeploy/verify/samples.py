@@ -139,7 +139,7 @@ def _by_sample(io: GraphIO, source: NamedArray) -> list[Array]:
 
 
 def wanted_of(graph: Graph, io: GraphIO, on_real: OnReal = AS_USUAL.on_real) -> Wanted:
-    """The target of a file for an input or an output."""
+    """Return the target of a file for an input or an output."""
     meaning = None if io.dtype == "bool" else graph.tensors[io.tensor].quantization
     sequence = bool(graph.states) and io in graph.own_inputs()
     return Wanted(io, meaning, sequence, on_real)

@@ -135,7 +135,7 @@ class Verdict:
         )
 
     def _reasons_of_runs(self) -> tuple[str, ...]:
-        """The reasons that concern whole runs; those of operators come before them in `reasons`."""
+        """Return the reasons that concern whole runs; those of operators come before them in `reasons`."""
         return self.reasons[len(diverging(self.plan.graph, self.operators)) :]
 
     def with_litert(self, litert: LiteRtVerdict) -> Verdict:
@@ -144,7 +144,7 @@ class Verdict:
 
 
 def without_states(graph: Graph, runs: Sequence[Outputs]) -> list[Outputs]:
-    """The outputs of runs, except the states that they leave."""
+    """Return the outputs of runs, except the states that they leave."""
     names = {io.tensor for io in graph.own_outputs()}
     return [{name: value for name, value in outputs.items() if name in names} for outputs in runs]
 
@@ -219,27 +219,27 @@ def judge(
     graph, subject = plan.graph, _Subject.of(machine, plan, model, choices)
     in_file = in_own_floats(model, [io.name for io in graph.outputs], choices)
     first = 0 if after is None else after.first + len(after.host)
-    state_values, known = ({}, {}) if after is None else _states_left(graph, after.host[-1])
+    stored_states, states = ({}, {}) if after is None else _states_left(graph, after.host[-1])
     tables, host, expected, reasons, runs = [], [], [], [], []
     for done, sample in enumerate(samples):
-        values_read = {**sample.inputs, **known}
-        values = subject.reference.run(values_read)
+        inputs = {**sample.inputs, **states}
+        values = subject.reference.run(inputs)
         reasons += conversion_reasons(first + done, in_file, sample.inputs, values)
-        tables.append(subject.differences(_stored(graph, sample, values_read), values))
-        own = {**sample.stored, **state_values}
-        runs.append((values_read, own))
-        host.append(subject.run(own))
-        state_values, known = _states_left(graph, host[-1])
+        tables.append(subject.differences(_stored(graph, sample, inputs), values))
+        stored_inputs = {**sample.stored, **stored_states}
+        runs.append((inputs, stored_inputs))
+        host.append(subject.run(stored_inputs))
+        stored_states, states = _states_left(graph, host[-1])
         wanted = {**values, **sample.expected}
         expected.append(
-            {b.tensor: to_device(b, graph.tensors[b.tensor], wanted[b.name]) for b in graph.outputs}
+            {io.tensor: to_device(io, graph.tensors[io.tensor], wanted[io.name]) for io in graph.outputs}
         )
         progress.advance(done + 1, len(samples))
     extremes = _extremes(graph, expected, {} if after is None else after.extremes)
     tolerances, judged, ties_resolved = _tolerances(graph, output_share(graph), extremes), list(host), 0
-    for at, (values_read, own) in enumerate(runs):
+    for at, (inputs, stored_inputs) in enumerate(runs):
         if _output_reasons(plan, first + at, host[at], expected[at], tolerances):
-            judged[at], ties = subject.run_resolved(own, subject.reference.run(values_read))
+            judged[at], ties = subject.run_resolved(stored_inputs, subject.reference.run(inputs))
             ties_resolved += ties
             reasons += _output_reasons(plan, first + at, judged[at], expected[at], tolerances)
     operators = merge_all(tables)
@@ -280,11 +280,11 @@ def outputs_of_runs(
 def _states_left(graph: Graph, outputs: Outputs) -> tuple[Outputs, dict[str, Array]]:
     """Return the states that a run left: in stored form by tensor, and in the model's form by ONNX name."""
     stored = {it.tensor: outputs[it.after.tensor] for it in graph.states}
-    known = {
+    in_model_form = {
         it.before.name: from_device(it.before, graph.tensors[it.tensor], stored[it.tensor])
         for it in graph.states
     }
-    return stored, known
+    return stored, in_model_form
 
 
 def in_own_floats(model: Path, outputs: Sequence[str], choices: InputChoices) -> Reference | None:
@@ -324,7 +324,7 @@ def conversion_reasons(
 
 
 def _stored(graph: Graph, sample: Sample, values: Mapping[str, Array]) -> dict[str, Array]:
-    """The inputs of a sample in stored form, with the given states."""
+    """Return the inputs of a sample in stored form, with the given states."""
     states = (it.before for it in graph.states)
     return {
         **sample.stored,
@@ -333,7 +333,7 @@ def _stored(graph: Graph, sample: Sample, values: Mapping[str, Array]) -> dict[s
 
 
 def _outputs(machine: Machine, storage: Storage) -> Outputs:
-    return {b.tensor: storage.get_tensor(machine, b.tensor) for b in storage.plan.graph.outputs}
+    return {io.tensor: storage.get_tensor(machine, io.tensor) for io in storage.plan.graph.outputs}
 
 
 def _same(computed: Array, expected: Array, tolerance: Tolerance | None) -> bool:
@@ -345,7 +345,7 @@ def _same(computed: Array, expected: Array, tolerance: Tolerance | None) -> bool
 def _extremes(
     graph: Graph, expected: Sequence[Outputs], earlier: Mapping[str, tuple[float, float]]
 ) -> dict[str, tuple[float, float]]:
-    """The extremes of each output, by tensor name, over these samples and earlier ones."""
+    """Return the extremes of each output, by tensor name, over these samples and earlier ones."""
     result = {}
     for io in graph.outputs:
         values = [each[io.tensor] for each in expected]
