@@ -126,7 +126,7 @@ def test_programs_of_windows(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) ->
     assert "/a/tool.bat" not in tools.program_names("/a/tool.bat")
     monkeypatch.setenv("LOCALAPPDATA", str(tmp_path))
     assert windows("folders").cache_folder() == tmp_path
-    assert tools.install("dfu-util") == "install dfu-util by hand and add its folder to PATH"
+    assert tools.install_command("dfu-util") == "install dfu-util by hand and add its folder to PATH"
     assert windows("signals").file_limit() is None and ports.in_group_of_ports() and ports.may_open("COM3")
     assert ports.port_identity("com3") == ports.port_identity("\\\\.\\COM3") == "COM3"
     denied = OSError("could not open port 'COM3': PermissionError(13, 'Access is denied.', None, 5)")

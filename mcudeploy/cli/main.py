@@ -38,8 +38,8 @@ class CommandLine(click.RichGroup):
         as_json = "--json" in arguments
         try:
             _spell_out()
-            needless = _COMPLETING in os.environ or not _WITHOUT_SETTINGS.isdisjoint(arguments)
-            settings = {} if needless else load_settings(_here(), os.environ, self.commands)
+            ignores_settings = _COMPLETING in os.environ or not _WITHOUT_SETTINGS.isdisjoint(arguments)
+            settings = {} if ignores_settings else load_settings(_here(), os.environ, self.commands)
             as_json = as_json or bool(settings.get("json"))
             extra |= {
                 "prog_name": "mcudeploy",

@@ -26,7 +26,7 @@ def sample_options(command: Command) -> Command:
     """Add --input and --expected, tuples of paths, one per input and output of the model, and those of
     `reading_options`.
     """
-    add_options = click.option(
+    inputs = click.option(
         "--input",
         "inputs",
         metavar="FILE",
@@ -43,7 +43,7 @@ def sample_options(command: Command) -> Command:
         help="Expected value of the next model output (.npy, .csv, .bin or .raw); ONNX Runtime computes "
         "it if none is given.",
     )
-    return add_options(expected(reading_options(command)))
+    return inputs(expected(reading_options(command)))
 
 
 def reading_options(command: Command) -> Command:

@@ -83,10 +83,10 @@ def _planned(path: Path, board: Board, options: Options, progress: Progress) -> 
     model = read_model(path, options, isa=board.isa)
     warn_of_notes(model)
     warn_of_memories(board, options)
-    return _of_plans(plans_by_estimates(model, board, options, progress), board, options)
+    return _deployed(plans_by_estimates(model, board, options, progress), board, options)
 
 
-def _of_plans(planned: Planned, board: Board, options: Options) -> Deployment:
+def _deployed(planned: Planned, board: Board, options: Options) -> Deployment:
     return despite_interrupt(lambda: Deployment.of(planned, planned.choices[0], board, options))
 
 
@@ -101,7 +101,7 @@ def _planned_again(chosen: Deployment, options: Options, progress: Progress) -> 
         return plans_by_estimates(model, chosen.board, tighter, progress, choose_rows=False)
 
     smaller = chosen.smaller_plans(options, search)
-    return None if smaller is None else _of_plans(smaller, chosen.board, options)
+    return None if smaller is None else _deployed(smaller, chosen.board, options)
 
 
 def _samples_of(request: RunRequest, graph: Graph, seed: int, tally: InputTally) -> list[Sample]:
@@ -138,11 +138,11 @@ def plans_by_estimates(
     `choose_rows`: if the model's window moves, choose the rows to keep as well.
     """
     known = known_times(board, options.unit_on(board))
-    chosen = model.window is None or options.plan_file is not None or not choose_rows
-    find = find_plans if chosen else find_hop_plans
-    searched = not options.states_plan and model.window is None and not options.fresh
+    rows_are_chosen = model.window is None or options.plan_file is not None or not choose_rows
+    find = find_plans if rows_are_chosen else find_hop_plans
+    may_recall = not options.states_plan and model.window is None and not options.fresh
     try:
-        if searched and known is nothing_known:
+        if may_recall and known is nothing_known:
             return find_or_recall(model, board, options, report=search_report(progress), progress=progress)
         return find(model, board, options, report=search_report(progress), progress=progress, known=known)
     except FitError as error:
@@ -306,19 +306,19 @@ def measure_model(
     fastest.
     Raises ConfigError if the target does not support this `timing`.
     """
-    options = _counted(options, timing, target)
+    options = _search_options(options, timing, target)
     require_port(target)
     modelled = options.unit_on(target.board) == "cycles" and target.emulated
     if not options.states_plan and not target.board.is_host and not modelled:
         _time_variants(path, target, options, progress)
     deployment = _planned(path, target.board, options, progress)
-    timing = _timing(timing, target, deployment)
+    timing = _run_timing(timing, target, deployment)
     samples = load_samples(deployment.model.graph, [], [], options.seed)
     device_run = _run_within_limit(deployment, target, samples, options, progress)
     return _measured(device_run, timing, target, samples[0], progress)
 
 
-def _counted(options: Options, timing: Timing, target: Target) -> Options:
+def _search_options(options: Options, timing: Timing, target: Target) -> Options:
     """Return the options of a search for plans that are timed like this: traffic counts instructions.
 
     Raises UsageError or ConfigError for a timing that no run can have.
@@ -335,7 +335,7 @@ def _counted(options: Options, timing: Timing, target: Target) -> Options:
     return replace(options, objective="instructions") if timing == "traffic" else options
 
 
-def _timing(timing: Timing, target: Target, deployment: Deployment) -> Timing:
+def _run_timing(timing: Timing, target: Target, deployment: Deployment) -> Timing:
     """Return what a run counts; the objective of a plan decides if only instructions are asked for."""
     require_timing(timing, target, deployment.model.cores)
     cycles = deployment.planned.objective == "cycles" and target.emulated and timing == "instructions"
@@ -350,13 +350,13 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
     known = known_times(target.board)
     forms = (Rewrites(options.stream_input), Rewrites(options.stream_input, accumulating=True))
     models = [model.in_form(form) for form in forms]
-    if not any(_unknown(one, known) for one in models):
+    if not any(_untimed(one, known) for one in models):
         return
     progress.stage(f"timing kernels on {target.title}")
     with measured_tiles(Fleet([target])) as measured:
         for one in models:
             measured.prefetch(one.graph, alternatives(one), options.time_limit, progress.advance)
-    left = sorted(set().union(*(_unknown(one, known_times(target.board)) for one in models)))
+    left = sorted(set().union(*(_untimed(one, known_times(target.board)) for one in models)))
     if left:
         _LOG.warning(
             "warning: the kernels of %s are chosen by estimates: they do not fit the arena for timing, or "
@@ -365,7 +365,7 @@ def _time_variants(path: Path, target: Target, options: Options, progress: Progr
         )
 
 
-def _unknown(model: Model, known: KnownSource) -> set[str]:
+def _untimed(model: Model, known: KnownSource) -> set[str]:
     """Return the names of operators with variants that were never timed."""
     return {tile[0].name for tile in alternatives(model) if known(model.graph)(*tile) is None}
 
@@ -383,7 +383,7 @@ def run_model(
     """
     if request.reference == "tflm":
         require_micro(path, options)
-    options = _counted(options, request.timing, target)
+    options = _search_options(options, request.timing, target)
     inputs, expected = request.inputs, request.expected
     if options.hop is not None and expected:
         raise UsageError("--expected is for whole windows: leave it out with --hop, the reference decides")
@@ -395,7 +395,7 @@ def run_model(
         _require_suitable(read_model(path, options).graph, request, names, options.seed)
     progress.stage(f"planning {path.name}")
     deployment = _planned(path, target.board, options, progress)
-    timing = _timing(request.timing, target, deployment)
+    timing = _run_timing(request.timing, target, deployment)
     tally = InputTally(deployment.model.graph)
     samples = _samples_of(request, deployment.model.graph, options.seed, tally)
     device_run = _run_within_limit(deployment, target, samples, options, progress)

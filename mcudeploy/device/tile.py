@@ -152,6 +152,7 @@ def pack(
 
 
 def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
+    """Add a tensor's record and its table of offsets; return the record's address."""
     if any(offset % info.align for offset in tensor.offsets):
         raise ValueError(f"offsets {tensor.offsets} are not multiples of {info.align}")
     units = np.asarray(tensor.offsets, np.int64) // info.align
@@ -164,6 +165,7 @@ def _tensor(tensor: TileTensor, builder: _Builder, info: DeviceInfo) -> int:
 
 
 def _params(call: KernelCall, builder: _Builder, kernels: KernelTable, flash: FlashRegion | None) -> bytes:
+    """Add the constants of a call; return its parameters: the pointers, then the scalars."""
     addresses: list[int] = []
     scalars = bytearray()
     align = UNIT_ALIGNMENT if call.isa.unit else _IMAGE_ALIGN
@@ -190,6 +192,7 @@ def _params(call: KernelCall, builder: _Builder, kernels: KernelTable, flash: Fl
 
 
 def _constant(array: ConstantArray, builder: _Builder, flash: FlashRegion | None, align: int) -> int:
+    """Return the address of an array, added once, or of flash that takes its place."""
     # Unsigned arrays are positions: with other values a kernel would read anywhere.
     if flash is not None and array.dtype.kind in "if" and array.nbytes <= flash.size_bytes:
         return flash.base
@@ -291,15 +294,15 @@ def timing_tile(
     output = graph.tensors[operator.output]
     loops = graph.loops(operator)
     accumulates = operator.op.accumulates
-    total = inputs[0].shape[0] if accumulates else output.shape[0]
+    total_rows = inputs[0].shape[0] if accumulates else output.shape[0]
     arena = _Arena(info.arenas[0].size_bytes)
     block_rows = BlockRows(len(rows), -rows.lo % len(rows))
     touched = Interval(block_rows.block_of(rows.lo), block_rows.block_of(rows.lo) + 1)
-    work = None
+    scratch = None
     if call.state_bytes:
-        work = arena.place(Interval(0, 1), call.state_bytes, 0, BlockRows(total))
+        scratch = arena.place(Interval(0, 1), call.state_bytes, 0, BlockRows(total_rows))
     if call.scratch_bytes:
-        work = arena.place(touched, call.scratch_bytes, 0, block_rows)
+        scratch = arena.place(touched, call.scratch_bytes, 0, block_rows)
     if accumulates:
         result = arena.place(Interval(0, 1), output.size_bytes, output.row_bytes, BlockRows(output.shape[0]))
     else:
@@ -315,11 +318,11 @@ def timing_tile(
         blocks = Interval(read.lo // cut, -(-read.hi // cut)) if len(read) else Interval(0, 0)
         block_bytes = min(cut, tensor.shape[0]) * tensor.row_bytes
         placed.append(arena.place(blocks, block_bytes, tensor.row_bytes, BlockRows(cut)))
-    return Tile(call, tuple(placed), result, work, total, block_rows), arena.used
+    return Tile(call, tuple(placed), result, scratch, total_rows, block_rows), arena.used
 
 
 class _Arena:
-    """Allocates addresses from offset 0; restarts within a tensor when it is full."""
+    """Allocates offsets from 0; if a tensor does not fit, its blocks share them."""
 
     def __init__(self, size_bytes: int) -> None:
         self._limit = image_home(size_bytes)

@@ -117,7 +117,7 @@ class _Turn:
 
 
 def _turns(planned: Planned) -> Iterator[_Turn]:
-    """Yield the candidates in the order of their trial."""
+    """Return the candidates in the order of their trial."""
     return (_Turn(plan, number, planned) for number, plan in enumerate(planned.candidates, 1))
 
 

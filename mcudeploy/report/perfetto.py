@@ -76,14 +76,14 @@ def _spans(plan: Plan, ticks: list[float]) -> Iterator[tuple[int, int, float, fl
             now += spent
         return
     parts = [[each for each in lane if isinstance(each, WorkSlice)] for lane in plan.lanes]
-    whole = defaultdict[int, int](int)
+    cells_of = defaultdict[int, int](int)
     for lane in parts:
         for part in lane:
-            whole[part.entry] += _cells(part)
-    shares = [[ticks[part.entry] * _cells(part) / whole[part.entry] for part in lane] for lane in parts]
-    line = critical_path(plan.lanes, shares)
+            cells_of[part.entry] += _cells(part)
+    shares = [[ticks[part.entry] * _cells(part) / cells_of[part.entry] for part in lane] for lane in parts]
+    path = critical_path(plan.lanes, shares)
     for core, lane in enumerate(parts):
-        for part, begin, spent in zip(lane, line.start[core], shares[core], strict=True):
+        for part, begin, spent in zip(lane, path.start[core], shares[core], strict=True):
             yield core, part.entry, begin, spent
 
 

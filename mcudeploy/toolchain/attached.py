@@ -14,7 +14,7 @@ from mcudeploy.boards.usb import boards_reached_by, kind_of
 from mcudeploy.common.errors import BoardNotFoundError
 from mcudeploy.common.programs import find_program
 from mcudeploy.common.system.drives import USB_DEVICES
-from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.host_tools import install_command
 from mcudeploy.toolchain.ports import SAFE_SERIAL, list_serial_ports
 from mcudeploy.toolchain.tools import run_tool
 
@@ -115,8 +115,8 @@ def _by_chip(name: str, device: AttachedDevice, candidates: list[Board]) -> tupl
     if chip is None:
         raise BoardNotFoundError(
             f"{device} may be {', '.join(it.name for it in candidates)}; which one is not known, since its "
-            f"chip reports no id. Check power and wires, install st-info ({install('stlink-tools')}), "
-            "or name the board."
+            f"chip reports no id. Check power and wires, install st-info "
+            f"({install_command('stlink-tools')}), or name the board."
         )
     matching = [it for it in candidates if it.chip_id is not None and it.chip_id.value == chip]
     if not matching:

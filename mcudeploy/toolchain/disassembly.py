@@ -14,7 +14,7 @@ from elftools.elf.sections import SymbolTableSection
 
 from mcudeploy.common.errors import BuildError
 from mcudeploy.common.programs import find_program
-from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.host_tools import install_command
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, run_logged
 
 _LINE = re.compile(r"^\s*([0-9a-f]+):\t((?:[0-9a-f]{4} ?){1,2})\s*\t(\S+)(?:\s+([^@<]*))?")
@@ -120,7 +120,7 @@ def disassemble(elf: Path, toolchain: str, *, vectors: bool = False) -> Mapping[
     tool = find_program(f"{toolchain}-objdump")
     if tool is None:
         packages = COMPILER_PACKAGES[toolchain]
-        raise BuildError(f"{toolchain}-objdump is not installed: {install(packages)}")
+        raise BuildError(f"{toolchain}-objdump is not installed: {install_command(packages)}")
     machine = ("-m", "armv8.1-m.main") if vectors else ()  # objdump does not take it from the file
     status, text = run_logged([tool, "-d", *machine, str(elf)], None, elf.parent)
     if status:

@@ -18,7 +18,7 @@ from mcudeploy.boards.catalogue import list_boards
 from mcudeploy.common import fast
 from mcudeploy.common.errors import UsageError
 from mcudeploy.common.resources import cache_dir, resource_dir
-from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.host_tools import install_command
 from mcudeploy.common.system.serial_ports import JOIN_PORTS, in_group_of_ports
 from mcudeploy.extension import added, built_in_extensions, disagreement, foreign_candidates
 from mcudeploy.toolchain.emulator import QEMU_PACKAGES
@@ -107,7 +107,7 @@ def _checks(boards: tuple[Board, ...]) -> Iterator[Check]:
     if flashed:
         yield from _flashers(flashed)
     if any(it.framework is None for it in flashed):
-        gdb = _tool("gdb-multiarch", "gdb-multiarch", install("gdb-multiarch"))
+        gdb = _tool("gdb-multiarch", "gdb-multiarch", install_command("gdb-multiarch"))
         yield replace(gdb, use="debugging")
     if flashed:
         yield replace(_serial_ports(), use="hardware")
@@ -163,7 +163,7 @@ def _framework(board: Board) -> Iterator[Check]:
 def _python() -> Check:
     version = ".".join(map(str, sys.version_info[:3]))
     ok = sys.version_info >= (3, 11)
-    return Check("python", ok, version, "" if ok else install("python3.11 python3.11-venv"))
+    return Check("python", ok, version, "" if ok else install_command("python3.11 python3.11-venv"))
 
 
 def _requirements() -> dict[str, str]:
@@ -232,18 +232,18 @@ def _toolchain(toolchain: str) -> Iterator[Check]:
     first = compiler_names(toolchain)[0]
     compiler = find_compiler(toolchain) or first
     if toolchain == "host":
-        yield _tool("C compiler", compiler, install(f"{packages[0]} libc6-dev"))
+        yield _tool("C compiler", compiler, install_command(f"{packages[0]} libc6-dev"))
         return
-    yield _tool(first, compiler, install(packages[0]))
+    yield _tool(first, compiler, install_command(packages[0]))
     name, specs, package = _LIBC[toolchain]
     # GCC prints the bare name back for a file it cannot find.
     path = _output([compiler, f"-print-file-name={specs}"]) or specs
     ok = Path(path).is_absolute() and Path(path).exists()
-    yield Check(name, ok, path if ok else "not installed", "" if ok else install(package))
+    yield Check(name, ok, path if ok else "not installed", "" if ok else install_command(package))
 
 
 def _emulator(qemu: str, machines: set[str]) -> Check:
-    remedy = install(QEMU_PACKAGES[qemu])
+    remedy = install_command(QEMU_PACKAGES[qemu])
     check = _tool(qemu, qemu, remedy)
     if not check.ok:
         return check

@@ -17,7 +17,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.boards.facts import EmulatorFacts
 from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.common.programs import empty_folder, find_program, process_group, start
-from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.host_tools import install_command
 from mcudeploy.common.system.streams import line_to_serve
 from mcudeploy.toolchain.tools import ending, log_command, run_tool
 
@@ -53,7 +53,7 @@ def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
     if find_program(facts.qemu) is None:
         raise BoardNotFoundError(
             f"{board.name} needs {facts.qemu}, which is not installed: "
-            f"{install(QEMU_PACKAGES[facts.qemu])}"
+            f"{install_command(QEMU_PACKAGES[facts.qemu])}"
         )
     return [
         facts.qemu,

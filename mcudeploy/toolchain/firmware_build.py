@@ -19,7 +19,12 @@ from mcudeploy.boards.platformio import ASK_S, SETTINGS, is_pio, users_environme
 from mcudeploy.boards.trust import require_trusted
 from mcudeploy.common.errors import BuildError, DeployError, FitError
 from mcudeploy.common.programs import find_program, output_of, python_module
-from mcudeploy.common.system.host_tools import HOST_CODE_FLAGS, HOST_COMPILERS, HOST_LINK_FLAGS, install
+from mcudeploy.common.system.host_tools import (
+    HOST_CODE_FLAGS,
+    HOST_COMPILERS,
+    HOST_LINK_FLAGS,
+    install_command,
+)
 from mcudeploy.ir.isa import Isa
 from mcudeploy.toolchain import cache, framework
 from mcudeploy.toolchain.board_texts import CONSTANTS
@@ -297,13 +302,13 @@ def _compiler(toolchain: str) -> str:
     path = find_compiler(toolchain)
     if path is None:
         names = " or ".join(compiler_names(toolchain))
-        remedy = install(COMPILER_PACKAGES[toolchain])
+        remedy = install_command(COMPILER_PACKAGES[toolchain])
         raise BuildError(f"no C compiler {names} on this computer. Install one: {remedy}")
     if toolchain == "host" and _is_microsofts(path):
         raise BuildError(
             f"{path} is the compiler of MSVC, or uses its libraries, which lack C99 and threads of POSIX. "
             "Put GCC of MinGW-w64 or Clang of llvm-mingw on PATH, or name one by the variable CC: "
-            f"{install(COMPILER_PACKAGES['host'])}"
+            f"{install_command(COMPILER_PACKAGES['host'])}"
         )
     return path
 

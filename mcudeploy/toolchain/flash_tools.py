@@ -15,7 +15,7 @@ from mcudeploy.boards.platformio import users_environment
 from mcudeploy.common.errors import FlashError
 from mcudeploy.common.programs import find_program
 from mcudeploy.common.system.drives import copy_command, drives, usual_drive
-from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.host_tools import install_command
 from mcudeploy.toolchain import images
 from mcudeploy.toolchain.framework import PROJECT, run_command
 
@@ -25,7 +25,7 @@ _Encoder = Callable[[Flasher, bytes, int], bytes | str]
 _PROBE_ABSENT = "no probe is attached: connect the board, or its probe, by USB"
 _WIRES = "the probe does not reach the chip: check power and SWD wires, hold reset meanwhile"
 _BOOTSEL = "BOOTSEL: hold it while you plug the board in"
-_HOLD_BOOT = "the chip is not in its boot loader"
+_NOT_IN_BOOT_LOADER = "the chip is not in its boot loader"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,22 +46,22 @@ class Tool:
     """A tool that writes boards."""
 
     programs: tuple[str, ...]
-    """Its names on PATH; none for a step that this computer does itself."""
+    """The tool's names on PATH; none for a step that this computer does itself."""
     install: str
     lines: Callable[[Flasher, Board, Path, Attached], Lines]
     suffix: str = ".elf"
     encode: _Encoder | None = None
-    """The function that makes the file that it takes, if it is not the ELF file."""
+    """Returns the content of the file that the tool takes; None for the ELF file."""
     remedies: tuple[tuple[str, str], ...] = ()
-    """Parts of its output in lower case, each with the advice."""
+    """Parts of the tool's output in lower case, each with the advice."""
     button: str = ""
-    """The way of a board into its boot loader."""
+    """The board's button or pin that starts its boot loader, and its use."""
     note: str = ""
-    """An action of the user meanwhile."""
+    """An action of the user while the tool runs."""
     environment: Callable[[], dict[str, str]] | None = None
     """Replaces this process's environment."""
     by_port: bool = False
-    """It reaches a board through its port alone, even a port of another computer."""
+    """Whether the tool reaches a board through its port alone, even a port of another computer."""
 
     @property
     def program(self) -> str | None:
@@ -163,7 +163,7 @@ def _uf2(flasher: Flasher, _: Board, image: Path, __: Attached) -> Lines:
     return [copy_command(image, drive_of(flasher) or usual_drive(flasher.drive))]
 
 
-def _uf2_form(flasher: Flasher, content: bytes, origin: int) -> bytes:
+def _uf2_content(flasher: Flasher, content: bytes, origin: int) -> bytes:
     assert isinstance(flasher, facts.Uf2)
     return images.uf2(content, origin, flasher.family)
 
@@ -205,7 +205,7 @@ TOOLS: dict[str, Tool] = {
     "command": Tool((), "", _command, by_port=True),
     "openocd": Tool(
         ("openocd",),
-        install("openocd"),
+        install_command("openocd"),
         _openocd,
         remedies=(
             (
@@ -217,7 +217,7 @@ TOOLS: dict[str, Tool] = {
             ("init mode failed", _WIRES),
             (
                 "couldn't find script",
-                f"this OpenOCD has no script for the board: {install('openocd')}",
+                f"this OpenOCD has no script for the board: {install_command('openocd')}",
             ),
             ("checksum mismatch", "flash does not hold what was written: is it write-protected?"),
         ),
@@ -247,7 +247,7 @@ TOOLS: dict[str, Tool] = {
     ),
     "st-flash": Tool(
         ("st-flash",),
-        install("stlink-tools"),
+        install_command("stlink-tools"),
         _st_flash,
         ".bin",
         _plain,
@@ -259,42 +259,42 @@ TOOLS: dict[str, Tool] = {
         _esptool,
         by_port=True,
         remedies=(
-            ("no serial data received", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),
-            ("failed to connect", f"{_HOLD_BOOT}: hold BOOT, press RESET, and retry"),
+            ("no serial data received", f"{_NOT_IN_BOOT_LOADER}: hold BOOT, press RESET, and retry"),
+            ("failed to connect", f"{_NOT_IN_BOOT_LOADER}: hold BOOT, press RESET, and retry"),
         ),
         button="BOOT: hold it and press RESET, if the upload does not connect",
     ),
     "picotool": Tool(
         ("picotool",),
-        install("picotool"),
+        install_command("picotool"),
         _picotool,
         remedies=(
-            ("no accessible", f"{_HOLD_BOOT}: hold BOOTSEL while you plug it in"),
+            ("no accessible", f"{_NOT_IN_BOOT_LOADER}: hold BOOTSEL while you plug it in"),
             ("unable to connect", "the chip may not be opened: install the udev rules of picotool"),
         ),
         button=_BOOTSEL,
     ),
     "platformio": Tool((), "", _platformio, environment=users_environment),
-    "uf2": Tool((), "", _uf2, ".uf2", _uf2_form, button=_BOOTSEL),
+    "uf2": Tool((), "", _uf2, ".uf2", _uf2_content, button=_BOOTSEL),
     "dfu-util": Tool(
         ("dfu-util",),
-        install("dfu-util"),
+        install_command("dfu-util"),
         _dfu_util,
         ".bin",
         _plain,
         (
-            ("no dfu capable usb device", f"{_HOLD_BOOT}: set BOOT0 high, and press reset"),
+            ("no dfu capable usb device", f"{_NOT_IN_BOOT_LOADER}: set BOOT0 high, and press reset"),
             ("cannot open dfu device", "the chip may not be opened: add a udev rule for its USB id"),
         ),
         button="BOOT0: set it high and press reset, for dfu-util",
     ),
     "teensy_loader_cli": Tool(
         ("teensy_loader_cli",),
-        install("teensy-loader-cli"),
+        install_command("teensy-loader-cli"),
         _teensy,
         ".hex",
         _hex,
-        (("unable to open", f"{_HOLD_BOOT}: press the button of the board"),),
+        (("unable to open", f"{_NOT_IN_BOOT_LOADER}: press the button of the board"),),
         button="the white one: press it when the upload waits",
         note="press the button of the board",
     ),

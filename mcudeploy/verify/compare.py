@@ -203,7 +203,7 @@ def fed_runs(
 
 
 def entries(plan: Plan) -> Iterator[tuple[int, int, Entry]]:
-    """Return the entries of the tape, each with its index and the step that contains or follows it."""
+    """Yield the entries of the tape, each with its index and the step that contains or follows it."""
     time = 0
     for place, entry in enumerate(plan.tape):
         yield place, time, entry

@@ -59,7 +59,7 @@ def _by_place(runs: Sequence[Run]) -> dict[str, Array]:
 
 
 def read_runs(path: str) -> Iterator[Run]:
-    """Return the inputs of each run, in the program of an interpreter."""
+    """Yield the inputs of each run, in the program of an interpreter."""
     with np.load(path) as values:
         places = 1 + max(int(name.partition("_")[2]) for name in values)
         for at in range(len(values) // places):

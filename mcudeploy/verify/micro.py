@@ -94,7 +94,7 @@ def _outputs(interpreter: Any) -> Iterator[Array]:
     for place in count():
         try:
             yield interpreter.get_output(place).copy()
-        except (IndexError, ValueError, RuntimeError):  # there is no function for their number
+        except (IndexError, ValueError, RuntimeError):  # nothing tells the number of outputs
             return
 
 

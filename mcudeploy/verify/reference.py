@@ -38,7 +38,7 @@ class Reference:
         *,
         own_floats: bool = False,
     ) -> None:
-        # Read on import; without it there are a device id and a database in the home folder, for uploads.
+        # ONNX Runtime reads this on import; else it stores a device id, and a database for uploads, at home.
         os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
         import onnxruntime  # noqa: PLC0415 - commands that run nothing start without it
 

@@ -1,4 +1,4 @@
-"""Programs that others wrote: their names, their flags, and how they are installed."""
+"""External programs: their names, their flags, and how they are installed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ _PACKAGES = {
 """By the name of Debian's package: the command of macOS, and winget's name; "" for none."""
 
 
-def install(packages: str) -> str:
+def install_command(packages: str) -> str:
     """Return the command, or the advice, that installs packages, named as Debian names them."""
     if not (WINDOWS or MACOS):
         return f"sudo apt-get install {packages}{'  # Debian 13 or newer' * (packages == 'picotool')}"

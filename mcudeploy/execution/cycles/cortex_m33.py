@@ -7,8 +7,9 @@ with three stages, and issues some pairs of 16-bit instructions together. Assume
 memory, at most one multiplies, and a branch is the second;
 - the value of a load is ready one cycle later than an arithmetic result, and the next instruction waits for
 it; floating-point arithmetic waits one cycle for floating-point results; a multiply-add takes one cycle;
-- a taken branch refills the pipeline in 2 cycles, a load of the program counter in 3; several registers take
-  one cycle each and one in all; divisions take 6 cycles, in floating point 14.
+- a taken branch refills the pipeline in 2 cycles, a load of the program counter in 3; a load or store of
+  several registers takes one cycle for each, and one more for three or more that are no floating-point ones;
+  divisions take 6 cycles, in floating point 14.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ import numpy as np
 
 from mcudeploy.common.errors import BuildError, ConfigError, ProtocolError
 from mcudeploy.common.resources import cache_dir, cache_fault
-from mcudeploy.common.system.host_tools import PLUGIN_FLAGS, install
+from mcudeploy.common.system.host_tools import PLUGIN_FLAGS, install_command
 from mcudeploy.ir.interval import Interval
 from mcudeploy.toolchain.emulator import qemu_version
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
@@ -91,7 +91,7 @@ def build_plugin(interface: int, source: Path = SOURCE) -> Path:
     if compiler is None:
         raise BuildError(
             "counting compiles a plugin for QEMU, and this computer has no C compiler: "
-            f"{install(COMPILER_PACKAGES['host'])}"
+            f"{install_command(COMPILER_PACKAGES['host'])}"
         )
     flags = (*FLAGS, *(PLUGIN_FLAGS or ()), f"-DQEMU_API={interface}")
     text = source.read_bytes() + HEADER.read_bytes() + " ".join((compiler, *flags)).encode()

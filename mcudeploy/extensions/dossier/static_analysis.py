@@ -14,7 +14,7 @@ from mcudeploy.boards.board import Board
 from mcudeploy.common.errors import BuildError
 from mcudeploy.common.programs import find_program
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.host_tools import install_command
 from mcudeploy.toolchain.firmware_build import find_compiler
 from mcudeploy.toolchain.tools import run_tool
 
@@ -53,7 +53,7 @@ def analyse(library: Path, board: Board, prefix: str) -> StaticAnalysis:
     """
     tool = find_program("cppcheck")
     if tool is None:
-        return StaticAnalysis(absent=f"cppcheck is not installed: {install('cppcheck')}")
+        return StaticAnalysis(absent=f"cppcheck is not installed: {install_command('cppcheck')}")
     sources = sorted(it for it in (library / "src").glob("*.c") if not it.name.endswith("_weights.c"))
     options = ["--addon=misra", "--quiet", "--std=c99", "--template={file}:{line}: [{id}]"]
     options += [f"--suppress={it}" for it in ("missingInclude", "missingIncludeSystem", "unusedStructMember")]

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mcudeploy.common.errors import BuildError, UsageError
 from mcudeploy.common.resources import resource_dir
-from mcudeploy.common.system.host_tools import install
+from mcudeploy.common.system.host_tools import install_command
 from mcudeploy.extensions.text.tokenizer_file import Tokenizer
 from mcudeploy.extensions.text.tokenizer_tables import render_tokenizer
 from mcudeploy.toolchain.firmware_build import COMPILER_PACKAGES, find_compiler, run_logged
@@ -69,7 +69,7 @@ def host_text(tokenizer: Tokenizer) -> HostText:
     if compiler is None:
         raise BuildError(
             "the tokenizer is compiled for this computer, which has no C compiler: "
-            f"{install(COMPILER_PACKAGES['host'])}"
+            f"{install_command(COMPILER_PACKAGES['host'])}"
         )
     firmware = resource_dir("firmware") / "text"
     with tempfile.TemporaryDirectory(prefix="mcudeploy-", ignore_cleanup_errors=True) as name:
