@@ -47,7 +47,7 @@ def window(writer: Writer, operator: TfliteOperator) -> None:
     value = signal_functions.window(Formula(), shift)
     inputs = {"x": rows, "weights": writer.raw(weights)}
     onnx_name = formula_node(writer, "SignalWindow", inputs, value, shift=shift)
-    writer.known(onnx_name, (x.elements // weights.elements, weights.elements), "int16")
+    writer.declare(onnx_name, (x.elements // weights.elements, weights.elements), "int16")
     writer.keep(y, writer.reshaped(onnx_name, y.shape))
 
 
@@ -59,10 +59,10 @@ def auto_scale(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"{list(x.shape)} cannot become {list(y.shape)} with scales {list(scale.shape)}")
     name, value = writer.raw(x), signal_functions.headroom(Formula())
     bits = formula_node(writer, "SignalHeadroom", {"x": name}, value)
-    writer.known(bits, (), "int32")
+    writer.declare(bits, (), "int32")
     value = signal_functions.shift(Formula())
     onnx_name = formula_node(writer, "SignalShift", {"x": name, "bits": bits}, value)
-    writer.known(onnx_name, x.shape, "int16")
+    writer.declare(onnx_name, x.shape, "int16")
     writer.keep(scale, bits)
     writer.keep(y, onnx_name)
 
@@ -159,14 +159,14 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
     after = formula_node(
         writer, "NoiseEstimate", inputs, value, scale_bits=scale_bits, bits=bits, factors=factors
     )
-    writer.known(after, x.shape, "uint32")
+    writer.declare(after, x.shape, "uint32")
     writer.keep_state(state, after)
     value = signal_functions.noise_subtract(Formula(), rest)
     inputs = {"x": name, "noise": after}
     onnx_name = formula_node(
         writer, "NoiseSubtract", inputs, value, scale_bits=scale_bits, least=least, bits=bits
     )
-    writer.known(onnx_name, x.shape, "uint32")
+    writer.declare(onnx_name, x.shape, "uint32")
     writer.keep(estimate, after)
     writer.keep(y, onnx_name)
 
@@ -272,7 +272,7 @@ def stacker(writer: Writer, operator: TfliteOperator) -> None:
     onnx_name = formula_node(
         writer, "SignalStack", {"x": writer.raw(x), "state": state, "flags": flags}, value, frames=frames
     )
-    writer.known(onnx_name, (1, frames, channels), "int16")
+    writer.declare(onnx_name, (1, frames, channels), "int16")
     writer.keep_state(state, onnx_name)
     writer.keep(y, writer.reshaped(onnx_name, y.shape))
     writer.keep(valid, writer.reshaped(_part(writer, flags, (0, 1)), valid.shape))
@@ -298,8 +298,8 @@ def overlap_add(writer: Writer, operator: TfliteOperator) -> None:
     onnx_name, next_state = formula_nodes(
         writer, "OverlapAdd", {"x": writer.raw(x), "state": state}, f, step=step
     )
-    writer.known(onnx_name, (frames, step), x.dtype or "")
-    writer.known(next_state, (1, 1, size), x.dtype or "")
+    writer.declare(onnx_name, (frames, step), x.dtype or "")
+    writer.declare(next_state, (1, 1, size), x.dtype or "")
     writer.keep_state(state, next_state)
     writer.keep(y, writer.reshaped(onnx_name, y.shape))
 
@@ -336,8 +336,8 @@ def _run_count(writer: Writer, valid: TfliteTensor, op: RunCount) -> str:
     onnx_name, next_state = formula_nodes(
         writer, "RunCount", {"state": state}, f, first=op.first, period=op.period
     )
-    writer.known(onnx_name, (2,), "bool")
-    writer.known(next_state, (1,), "int32")
+    writer.declare(onnx_name, (2,), "bool")
+    writer.declare(next_state, (1,), "int32")
     writer.keep_state(state, next_state)
     return onnx_name
 
@@ -349,7 +349,7 @@ def _queue(writer: Writer, x: TfliteTensor, length: int) -> str:
     state = writer.kept_input(x, shape)
     newest = writer.reshaped(writer.raw(x), x.shape)
     queue = queue_node(writer, (newest, state), axis, count)
-    writer.known(queue, shape, x.dtype or "")
+    writer.declare(queue, shape, x.dtype or "")
     writer.keep_state(state, queue)
     return queue
 
@@ -361,7 +361,7 @@ def _part(writer: Writer, name: str, ends: tuple[int, int], axis: int = 0) -> st
 
 def _finish(writer: Writer, tensor: TfliteTensor, name: str) -> None:
     """Define the result of a new node, which may have another shape, as a tensor of the file."""
-    writer.known(name, tensor.shape, tensor.dtype or "")
+    writer.declare(name, tensor.shape, tensor.dtype or "")
     writer.keep(tensor, name)
 
 

@@ -253,7 +253,7 @@ def pool(writer: Writer, operator: TfliteOperator) -> None:
     facts = {**window, "average": int(average)}
     name = formula_node(writer, "PoolInt16", {"x": writer.raw(image)}, value, **facts)
     if bounds != Bounds():
-        writer.known(name, result.shape, "int16")
+        writer.declare(name, result.shape, "int16")
         rescaling = Rescaling(IDENTITY, IDENTITY, bounds=bounds)
         value = functions.rescaled(Formula(), rescaling, "int16")
         name = formula_node(writer, "RescaleInt16", {"x": name}, value, **_rescaling_attributes(rescaling))

@@ -17,7 +17,7 @@ from mcudeploy.extensions.int16.int16_scales import bounds_of, require_one_image
 from mcudeploy.frontend.onnx.nodes import Unsupported
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 from mcudeploy.frontend.tflite.convolutions import (
-    UNSCALED,
+    SCALED_MATMUL_NOTE,
     require_ranks,
     require_scales_along,
     swapped,
@@ -51,7 +51,7 @@ def depthwise(writer: Writer, operator: TfliteOperator) -> None:
     """DEPTHWISE_CONV_2D: image [1, H, W, C], filter [1, R, S, C * multiplier]."""
     kernel = writer.input(operator, 1)
     require_ranks(writer.input(operator, 0), kernel)
-    bias = writer.given(operator, 2)
+    bias = writer.optional_input(operator, 2)
     if bias is not None and bias.kind == "INT32":
         raise Unsupported("its bias is INT32; TFLite takes INT64 with int16 activations")
     _convolution(writer, operator, _int8(kernel).transpose(3, 1, 2, 0), axis=3)
@@ -66,7 +66,7 @@ def _convolution(writer: Writer, operator: TfliteOperator, stored: NDArray[np.in
         raise Unsupported(f"a filter {list(kernel.shape)} does not fit {channels} input channels")
     require_one_image(image)
     window = window_attributes(operator, image.shape[1:3], stored.shape[1:3])
-    bias = writer.given(operator, 2)
+    bias = writer.optional_input(operator, 2)
     ties: SumTies = "twice" if bias is not None and bias.kind == "INT32" else "up"
     product = _Product(image, kernel, stored, bias, result)
     finish = _finish(operator, product, ties)
@@ -86,7 +86,7 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
     channels, depth = weights.shape
     if result.elements != source.elements // depth * channels:
         raise Unsupported(f"{list(source.shape)} cannot become {list(result.shape)}")
-    product = _Product(source, weights, _int8(weights), writer.given(operator, 2), result)
+    product = _Product(source, weights, _int8(weights), writer.optional_input(operator, 2), result)
     finish = _finish(operator, product, "away")
     value = functions.dense(Formula(), finish, (channels, depth), result.shape)
     operands = _operands(writer, product, finish)
@@ -104,7 +104,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     require_one_image(image)
     rows, cols = upsampling_axes(operator, image, kernel, result)
     filters = filters_of_places(stored, (rows, cols), 0).astype(np.int8)
-    bias = writer.given(operator, 3)
+    bias = writer.optional_input(operator, 3)
     ties: SumTies = "twice" if bias is not None and bias.kind == "INT32" else "up"
     product = _Product(image, kernel, filters, bias, result)
     finish = _finish(operator, product, ties)
@@ -113,7 +113,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
     value = functions.convolution(Formula(), finish, window, 1)
     facts = {**window, **_facts(finish)}
     onnx_name = formula_node(writer, "ConvInt16", _operands(writer, product, finish), value, **facts)
-    writer.known(onnx_name, (1, rows.blocks, cols.blocks, len(filters)), "int16")
+    writer.declare(onnx_name, (1, rows.blocks, cols.blocks, len(filters)), "int16")
     writer.keep(result, placed(writer, onnx_name, result, rows, cols))
 
 
@@ -160,7 +160,7 @@ def _product_by_constant(writer: Writer, operator: TfliteOperator) -> None:
     channels_first = operator.flag("AdjY")
     if not scales_of(weights).single:
         require_scales_along(weights, rank - (2 if channels_first else 1))
-        writer.note_once(UNSCALED)
+        writer.note_once(SCALED_MATMUL_NOTE)
     matrix = _int8(weights).reshape(weights.shape[-2:])
     stored = np.ascontiguousarray(matrix if channels_first else matrix.T)
     channels, depth = stored.shape

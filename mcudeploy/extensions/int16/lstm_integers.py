@@ -57,10 +57,10 @@ def integer_lstm(writer: Writer, operator: TfliteOperator) -> None:
         "c": states[1],
     }
     results, *after = formula_nodes(writer, op.kind, inputs, lstm(op), **_facts(op))
-    writer.known(results, (steps, op.hidden), dtype)
+    writer.declare(results, (steps, op.hidden), dtype)
     zero = writer.constant(np.full(shape, scales_of(tensors.h).zero_point[0], np.dtype(dtype)))
     for before, name, kind, first in zip(states, after, (dtype, "int16"), (zero, ""), strict=True):
-        writer.known(name, shape, kind)
+        writer.declare(name, shape, kind)
         writer.keep_state(before, name, first)
     sizes = writer.int64(tensors.result.shape)
     writer.keep(tensors.result, writer.part("Reshape", [results, sizes]))

@@ -1,4 +1,4 @@
-"""Functions that ONNX has in another form, RFFT2D, and operators on its complex values."""
+"""Operators that several ONNX nodes express, among them RFFT2D and those on its complex values."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from mcudeploy.frontend.tflite.variable_states import Translation
 from mcudeploy.frontend.tflite.writer import Writer
 from mcudeploy.ops.scalar.functions import GELU_CUBIC, GELU_SLOPE
 
-_LEAST_NORM = 1e-6
-"""TFLite divides by this norm at least."""
+_MIN_NORM = 1e-6
+"""The smallest norm by which TFLite divides."""
 
 
 def any_or_all(writer: Writer, operator: TfliteOperator) -> None:
-    """REDUCE_ANY and REDUCE_ALL: the largest or the smallest of truth values as numbers."""
+    """REDUCE_ANY and REDUCE_ALL: the largest or the smallest of truth values that are cast to numbers."""
     source, axes = writer.input(operator, 0), writer.integers(operator, 1, "the axes")
     op, keep = "ReduceMax" if operator.op == "REDUCE_ANY" else "ReduceMin", int(operator.flag("KeepDims"))
     numbers = writer.part("Cast", [writer.raw(source)], to=TensorProto.FLOAT)
@@ -28,7 +28,7 @@ def any_or_all(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def local_response(writer: Writer, operator: TfliteOperator) -> None:
-    """LOCAL_RESPONSE_NORMALIZATION over neighbouring channels; ONNX divides its factor by their number."""
+    """LOCAL_RESPONSE_NORMALIZATION over neighbouring channels, by whose number ONNX divides the factor."""
     size = 2 * operator.integer("Radius") + 1
     image = writer.image(writer.input(operator, 0))
     alpha, beta, bias = (operator.number(name) for name in ("Alpha", "Beta", "Bias"))
@@ -43,7 +43,7 @@ def add_n(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def arg_extremum(writer: Writer, operator: TfliteOperator) -> None:
-    """ARG_MAX and ARG_MIN along a constant axis; of equal values the first."""
+    """ARG_MAX and ARG_MIN along a constant axis; the first of equal values counts."""
     source, result = writer.input(operator, 0), writer.output(operator)
     axes = writer.integers(operator, 1, "the axis")
     if len(axes) != 1:
@@ -78,7 +78,8 @@ def fill(writer: Writer, operator: TfliteOperator) -> None:
 def floor_division(writer: Writer, operator: TfliteOperator) -> None:
     """FLOOR_DIV and FLOOR_MOD of floats and of int32.
 
-    The quotient follows from the remainder, which is exact: rounded to float32, a quotient may become whole.
+    The quotient is computed from the remainder, which is exact. A quotient that is rounded to float32 may
+    become the next whole number.
     """
     result = writer.output(operator)
     tensors = [writer.input(operator, position) for position in (0, 1)]
@@ -86,10 +87,10 @@ def floor_division(writer: Writer, operator: TfliteOperator) -> None:
     if kinds == {"INT32"}:
         x, y = (writer.raw(tensor) for tensor in tensors)
         (onnx_name,) = writer.nodes("Mod", [x, y], 1, main=operator.op == "FLOOR_MOD")
-        if operator.op == "FLOOR_DIV":  # x less the remainder may overflow
+        if operator.op == "FLOOR_DIV":  # (x - remainder) / y may overflow
             towards_zero = writer.part("Mod", [x, y], fmod=1)
-            beyond = writer.part("Div", [writer.part("Sub", [towards_zero, onnx_name]), y])
-            onnx_name = writer.part("Add", [writer.node("Div", [x, y]), beyond])
+            correction = writer.part("Div", [writer.part("Sub", [towards_zero, onnx_name]), y])
+            onnx_name = writer.part("Add", [writer.node("Div", [x, y]), correction])
         writer.keep(result, onnx_name)
         return
     if kinds != {"FLOAT32"}:
@@ -97,12 +98,12 @@ def floor_division(writer: Writer, operator: TfliteOperator) -> None:
     x, y = (writer.real(tensor) for tensor in tensors)
     remainder = writer.part("Mod", [x, y], fmod=1)
     signs = (_step(writer, "Sign", each) for each in (remainder, y))
-    beyond = _step(writer, "Less", _step(writer, "Mul", *signs), 0.0)
-    remainder = writer.node("Where", [beyond, _step(writer, "Add", remainder, y), remainder])
+    signs_differ = _step(writer, "Less", _step(writer, "Mul", *signs), 0.0)
+    onnx_name = writer.node("Where", [signs_differ, _step(writer, "Add", remainder, y), remainder])
     if operator.op == "FLOOR_DIV":
-        whole = _step(writer, "Div", _step(writer, "Sub", x, remainder), y)
-        remainder = writer.part("Round", [whole])
-    writer.finish(result, remainder)
+        quotient = _step(writer, "Div", _step(writer, "Sub", x, onnx_name), y)
+        onnx_name = writer.part("Round", [quotient])
+    writer.finish(result, onnx_name)
 
 
 def gelu(writer: Writer, operator: TfliteOperator) -> None:
@@ -110,8 +111,8 @@ def gelu(writer: Writer, operator: TfliteOperator) -> None:
     x = writer.real(writer.input(operator, 0))
     if operator.flag("Approximate"):
         square = _step(writer, "Mul", x, x)
-        bend = _step(writer, "Add", _step(writer, "Mul", square, GELU_CUBIC), 1.0)
-        curve = _step(writer, "Tanh", _step(writer, "Mul", _step(writer, "Mul", x, bend), GELU_SLOPE))
+        factor = _step(writer, "Add", _step(writer, "Mul", square, GELU_CUBIC), 1.0)
+        curve = _step(writer, "Tanh", _step(writer, "Mul", _step(writer, "Mul", x, factor), GELU_SLOPE))
     else:
         curve = _step(writer, "Erf", _step(writer, "Mul", x, sqrt(0.5)))
     share = _step(writer, "Mul", _step(writer, "Add", curve, 1.0), 0.5)
@@ -119,7 +120,7 @@ def gelu(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _step(writer: Writer, op: str, *operands: str | float) -> str:
-    """A node of values and numbers that is a part of an operator."""
+    """Add a node, a part of an operator, whose operands are values or numbers; return its name."""
     names = [it if isinstance(it, str) else writer.float32(it) for it in operands]
     return writer.part(op, names)
 
@@ -128,8 +129,7 @@ def l2_normalization(writer: Writer, operator: TfliteOperator) -> None:
     """L2_NORMALIZATION of the last axis."""
     x = writer.real(writer.input(operator, 0))
     norm = writer.part("ReduceL2", [x], axes=[-1], keepdims=1)
-    least = writer.float32(_LEAST_NORM)
-    norm = writer.part("Max", [norm, least])
+    norm = writer.part("Max", [norm, writer.float32(_MIN_NORM)])
     writer.finish(writer.output(operator), writer.node("Div", [x, norm]), fused(operator))
 
 
@@ -138,9 +138,9 @@ _COMPLEX_PARTS = ("REAL", "IMAG")
 
 
 def rfft2d(writer: Writer, operator: TfliteOperator) -> None:
-    """Transform the last two axes of real numbers, cut or filled with zeros to lengths.
+    """RFFT2D: the Fourier transform of the last two axes of real numbers, cut or zero-padded to `fft_length`.
 
-    Along the last axis one side of the spectrum is computed; the first of both axes mostly has one row.
+    Only one side of the spectrum is computed along the last axis. The other axis has one row in most files.
     """
     x, result = writer.input(operator, 0), writer.output(operator)
     lengths = writer.integers(operator, 1, "fft_length")
@@ -176,7 +176,7 @@ def magnitude(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def part(writer: Writer, operator: TfliteOperator) -> None:
-    """REAL or IMAG."""
+    """REAL or IMAG: one of the two parts."""
     place = writer.int64(_COMPLEX_PARTS.index(operator.op))
     writer.keep(writer.output(operator), writer.node("Gather", [_complex(writer, operator), place], axis=-1))
 

@@ -1,6 +1,4 @@
-"""Values that follow from shapes and constants: the SHAPE of a tensor, integers computed from it, and weights
-stored as float16.
-"""
+"""Folding of values that follow from shapes and constants, such as SHAPE and float16 weights."""
 
 from __future__ import annotations
 
@@ -16,13 +14,14 @@ Integers = NDArray[np.int64]
 Fold = Callable[[TfliteOperator, Sequence[Integers]], NDArray[np.int64] | NDArray[np.bool_]]
 _MASKS = ("Begin", "End", "NewAxis", "ShrinkAxis")
 _INTEGERS = ("BOOL", "INT32", "INT64")
-_MOST_ELEMENTS = 1024
-"""Limit of the elements that are folded: shapes are short."""
+_MAX_ELEMENTS = 1024
+"""Limit of the elements of operands that are folded; those of shapes are few."""
 
 
 def sliced(operator: TfliteOperator, source: Integers, limits: Sequence[Integers]) -> Integers:
-    """The part that STRIDED_SLICE takes; `limits` are the begins, ends and steps. Raises ValueError for an
-    ellipsis.
+    """The part that STRIDED_SLICE takes; `limits` are the begins, ends and steps.
+
+    Raises ValueError for an ellipsis.
     """
     if operator.flag("EllipsisMask"):
         raise ValueError("an ellipsis in a slice of integers")
@@ -68,8 +67,7 @@ FOLDS: dict[str, Fold] = {
     "STRIDED_SLICE": lambda operator, values: sliced(operator, values[0], values[1:]),
     "SUB": lambda _, values: values[0] - values[1],
 }
-"""Functions of the values of all inputs. They raise ValueError and similar errors if the inputs do not fit.
-"""
+"""By operator, a function of the values of all inputs that raises ValueError and similar errors."""
 
 
 def folded(
@@ -87,14 +85,14 @@ def folded(
         return _constant(result, np.array(len(sources[0].shape), np.int64))
     if operator.op == "ZEROS_LIKE":
         return _constant(result, np.zeros(sources[0].shape, np.int64)) if result.scales is None else None
-    if operator.op == "DENSIFY" and sources[0].data is not None:  # its zeros were written when it was read
+    if operator.op == "DENSIFY" and sources[0].data is not None:  # the reader has made the constant dense
         return replace(result, data=sources[0].data)
     if operator.op == "DEQUANTIZE" and sources[0].kind == "FLOAT16" and sources[0].data is not None:
         return _constant(result, sources[0].array())
     fold = FOLDS.get(operator.op)
     if fold is None or any(it.kind not in _INTEGERS for it in (*sources, result)):
         return None
-    if any(it.data is None for it in sources) or sum(it.elements for it in sources) > _MOST_ELEMENTS:
+    if any(it.data is None for it in sources) or sum(it.elements for it in sources) > _MAX_ELEMENTS:
         return None
     return _constant(result, fold(operator, [it.array().astype(np.int64) for it in sources]))
 

@@ -1,4 +1,4 @@
-"""Contents of a .tflite file as plain values: read and bounds-checked in full, or under construction."""
+"""Contents of a .tflite file as plain values."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ DTYPES = {
     "UINT64": "uint64",
     "BOOL": "bool",
 }
-"""The numpy type of each element type that ONNX has too."""
+"""The numpy type of each element type that ONNX has too, by its name in the file."""
 
 Option = int | float | bool | str
 
@@ -45,17 +45,13 @@ class Scales:
         return len(self.scale) == 1
 
     def repeated(self, times: int) -> Scales:
-        """The scales of `times` copies of the tensor, concatenated along axis 0, which must be the axis of
-        the scales.
-        """
+        """The scales of `times` copies of the tensor, concatenated along axis 0; `axis` must be 0."""
         return self if self.single else Scales(self.scale * times, self.zero_point * times, self.axis)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TfliteTensor:
-    """A tensor in the file's layout. `data` has little-endian bytes; None if the tensor is computed or an
-    input.
-    """
+    """A tensor in the file's layout. `data` has the little-endian bytes of a constant, None for others."""
 
     index: int
     name: str
@@ -65,11 +61,11 @@ class TfliteTensor:
     data: memoryview | None = field(repr=False)
     scales: Scales | None
     variable: bool = False
-    """Whether it keeps its value from one inference to the next."""
+    """Whether the tensor keeps its value from one inference to the next."""
 
     @property
     def label(self) -> str:
-        """Its name in messages."""
+        """The tensor's name in messages."""
         return repr(printable(self.name)) if self.name else f"number {self.index}"
 
     @property
@@ -101,27 +97,27 @@ class TfliteOperator:
     outputs: tuple[int, ...]
     options: Mapping[str, Option]
     intermediates: tuple[Scales | None, ...] = ()
-    """Scales of values that it computes on its way."""
+    """Scales of intermediate values."""
 
     @property
     def label(self) -> str:
-        """Its name in messages: its place in the file and its operator."""
+        """The name in messages, and of the main ONNX node: the place in the file and the operator."""
         return f"{self.index} {printable(self.op)}"
 
     def integer(self, name: str) -> int:
-        """An option. Raises Unsupported if the file has none."""
+        """An option that is an integer. Raises Unsupported if the file has none."""
         return int(self._option(name))
 
     def number(self, name: str) -> float:
-        """An option. Raises Unsupported if the file has none."""
+        """An option that is a float. Raises Unsupported if the file has none."""
         return float(self._option(name))
 
     def text(self, name: str) -> str:
-        """An option, "" if the file has none."""
+        """An option that is a text, "" if the file has none."""
         return str(self.options.get(name, ""))
 
     def flag(self, name: str) -> bool:
-        """An option, False if the file has none."""
+        """An option that is a truth value, False if the file has none."""
         return bool(self.options.get(name, False))
 
     def _option(self, name: str) -> Option:
@@ -136,10 +132,10 @@ class TfliteOperator:
 class Contents:
     """A subgraph: tensors by number, operators in the order in which they run.
 
-    By number, `called` are the subgraphs that the main one calls, and `bodies` those that IF and WHILE run.
-    `continued`: by number of an operator, the one whose states it continues: both are the same operator of a
-    subgraph, in two calls. `is_open`: a tensor has an open dimension, whose size in the file need not fit.
-    `notes`: messages for the user.
+    `called`: by number, the subgraphs that CALL and CALL_ONCE run; `bodies`: those that IF and WHILE run.
+    `continued`: by number of an operator, the operator whose states it continues: both are the same operator
+    of a subgraph, in two calls. `is_open`: whether a tensor has an open dimension, whose size in the file may
+    be wrong. `notes`: messages for the user.
     """
 
     name: str
@@ -164,10 +160,9 @@ def readers_of(contents: Contents) -> dict[int, list[TfliteOperator]]:
 
 
 def names_of(contents: Contents) -> list[str]:
-    """The ONNX name of every tensor: its name in the file, with its number if an earlier tensor has that
-    name.
+    """The ONNX name of every tensor: its name in the file, with its number if another tensor has that name.
 
-    Inputs and outputs come first.
+    Inputs and outputs have priority.
     """
     names = [""] * len(contents.tensors)
     used_names: set[str] = set()
@@ -188,19 +183,19 @@ SAME_OPTIONS: Mapping[str, Option] = {"FusedActivationFunction": 0}
 
 @dataclass(slots=True)
 class FileDraft:
-    """Tensors and operators that are added one by one; tensors are known by their number."""
+    """Contents under construction: tensors and operators are added one by one; tensors have numbers."""
 
     tensors: list[TfliteTensor] = field(default_factory=list)
     operators: list[TfliteOperator] = field(default_factory=list)
 
     def tensor(self, kind: str, shape: Sequence[int], name: str = "", scales: Scales | None = None) -> int:
-        """Add a tensor that an operator makes, or an input."""
+        """Add a tensor that an operator computes, or an input; return its number."""
         number = len(self.tensors)
         self.tensors.append(TfliteTensor(number, name or f"t{number}", tuple(shape), kind, None, scales))
         return number
 
     def constant(self, values: ArrayLike, dtype: Any = np.int32) -> int:
-        """Add a constant."""
+        """Add a constant; return its number."""
         array = np.ascontiguousarray(values, np.dtype(dtype).newbyteorder("<"))
         shape, number = np.shape(values), len(self.tensors)
         kind = np.dtype(dtype).name.upper()
@@ -218,9 +213,9 @@ class FileDraft:
         return outputs[0] if outputs else -1
 
     def add(self, op: str, inputs: Sequence[int], shape: Sequence[int], kind: str, **options: Option) -> int:
-        """Add an operator and its only output."""
+        """Add an operator and its only output; return the number of the output."""
         return self.operator(op, inputs, self.tensor(kind, shape), **options)
 
     def contents(self, inputs: Sequence[int], outputs: Sequence[int], name: str = "main") -> Contents:
-        """The file."""
+        """The finished contents."""
         return Contents(name, tuple(self.tensors), tuple(self.operators), tuple(inputs), tuple(outputs))

@@ -1,4 +1,4 @@
-"""Windows, pools, convolutions and products."""
+"""Convolutions, pools and matrix products."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def strides_of(operator: TfliteOperator, axes: str = "HW") -> tuple[int, ...]:
 
 
 def window_attributes(operator: TfliteOperator, size: Sequence[int], kernel: Sequence[int]) -> dict[str, Any]:
-    """The attributes of the ONNX node of an operator over an image of `size`, both (rows, columns), or with
-    the depth before them.
+    """The window attributes of the ONNX node of an operator.
 
-    Raises Unsupported for options that do not fit.
+    `size` of the image and `kernel` are (rows, columns) or (depth, rows, columns). Raises Unsupported for
+    options that do not fit.
     """
     axes = "DHW"[-len(size) :]
     strides = strides_of(operator, axes)
@@ -61,7 +61,7 @@ def average_pool(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def max_pool(writer: Writer, operator: TfliteOperator) -> None:
-    """MAX_POOL_2D: padding is never the largest."""
+    """MAX_POOL_2D: padding is excluded."""
     image, result = writer.input(operator, 0), writer.output(operator)
     name = writer.image(image)
     onnx_name = writer.node("MaxPool", [name], **pool_attributes(operator, image.shape))
@@ -69,7 +69,7 @@ def max_pool(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def pool_attributes(operator: TfliteOperator, shape: Sequence[int]) -> dict[str, Any]:
-    """The attributes of the ONNX node of a pool over an image of this shape, as window_attributes."""
+    """The window attributes of the ONNX node of a pool over an image [N, H, W, C] of this shape."""
     kernel = operator.integer("FilterHeight"), operator.integer("FilterWidth")
     return window_attributes(operator, shape[1:3], kernel)
 
@@ -77,7 +77,7 @@ def pool_attributes(operator: TfliteOperator, shape: Sequence[int]) -> dict[str,
 _QUANTIZED = ("INT8", "UINT8")
 _DYNAMIC_RANGE = float_note("not (dynamic range quantisation)", "TFLite", "full integer")
 
-UNSCALED = (
+SCALED_MATMUL_NOTE = (
     "constants of BATCH_MATMUL with a scale for each channel are multiplied by these scales; LiteRT "
     "multiplies by 0 there, so that its results are zeros"
 )
@@ -116,7 +116,7 @@ def conv_3d(writer: Writer, operator: TfliteOperator) -> None:
         writer.part("Transpose", [writer.real(image)], perm=[0, 4, 1, 2, 3]),
         writer.constant(np.ascontiguousarray(kernel.array().transpose(4, 3, 0, 1, 2), np.float32)),
     ]
-    inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), kernel.shape[4])
+    inputs += bias_of(writer, writer.optional_input(operator, 2), (image, kernel), kernel.shape[4])
     attributes = window_attributes(operator, image.shape[1:4], kernel.shape[:3])
     onnx_name = writer.node("Conv", inputs, group=image.shape[4] // depth, **attributes)
     last = writer.part("Transpose", [onnx_name], perm=[0, 2, 3, 4, 1])
@@ -139,15 +139,13 @@ def _convolution(
     attributes = window_attributes(operator, image.shape[1:3], (rows, cols))
     inputs = [writer.image(image), writer.part("Transpose", [writer.real(kernel)], perm=perm)]
     channels = result.shape[3] if len(result.shape) == 4 else 0
-    inputs += bias_of(writer, writer.given(operator, 2), (image, kernel), channels)
+    inputs += bias_of(writer, writer.optional_input(operator, 2), (image, kernel), channels)
     onnx_name = writer.node("Conv", inputs, group=groups, **attributes)
     writer.finish(result, writer.channels_last(onnx_name), fused(operator))
 
 
 def require_scales_along(kernel: TfliteTensor, axis: int) -> None:
-    """Require scales of the filter along its output channels `axis`. Raises Unsupported for others.
-
-    Quantised weights of a float input (dynamic range quantisation) count as the real numbers they stand for.
+    """Raise Unsupported if quantised weights have scales along another axis than `axis`, the output channels.
     """
     if kernel.kind in _QUANTIZED:
         scales = parameters(kernel)
@@ -156,7 +154,7 @@ def require_scales_along(kernel: TfliteTensor, axis: int) -> None:
 
 
 def note_dynamic_range(writer: Writer, source: TfliteTensor, weights: TfliteTensor) -> None:
-    """Report that operators with quantised weights compute in floats."""
+    """Note that an operator with quantised weights and a float input computes in floats."""
     if source.kind == "FLOAT32" and weights.kind in _QUANTIZED:
         writer.note_once(_DYNAMIC_RANGE)
 
@@ -164,10 +162,9 @@ def note_dynamic_range(writer: Writer, source: TfliteTensor, weights: TfliteTens
 def bias_of(
     writer: Writer, bias: TfliteTensor | None, operands: tuple[TfliteTensor, TfliteTensor], channels: int
 ) -> list[str]:
-    """The bias, if there is one: int32 counts in units of input scale * weight scale, whatever scale it
-    states.
+    """The bias as float32, in a list that is empty if there is none; `operands`: the input and the weights.
 
-    `operands` are the input and the weights.
+    An int32 bias counts in units of input scale * weight scale, whatever scale the file states for it.
     """
     if bias is None:
         return []
@@ -191,7 +188,7 @@ def bias_of(
 
 
 def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
-    """FULLY_CONNECTED: any input taken as rows of D values, weights [K, D]."""
+    """FULLY_CONNECTED: an input of any shape is read as rows of D values; weights [K, D]."""
     source, weights, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     if operator.integer("WeightsFormat") != 0:
         raise Unsupported("shuffled weights are not supported; convert the model again")
@@ -206,7 +203,7 @@ def fully_connected(writer: Writer, operator: TfliteOperator) -> None:
     name = writer.real(source)
     if source.shape != (rows, depth):
         name = writer.reshaped(name, [rows, depth])
-    bias = bias_of(writer, writer.given(operator, 2), (source, weights), channels)
+    bias = bias_of(writer, writer.optional_input(operator, 2), (source, weights), channels)
     onnx_name = writer.node("Gemm", [name, writer.real(weights), *bias], transB=1)
     if result.shape != (rows, channels):
         onnx_name = writer.reshaped(onnx_name, result.shape)
@@ -223,7 +220,7 @@ def batch_matmul(writer: Writer, operator: TfliteOperator) -> None:
     source, other = writer.input(operator, 0), writer.input(operator, 1)
     require_scales_along(other, len(other.shape) - (2 if operator.flag("AdjY") else 1))
     if other.kind in _QUANTIZED and source.kind in _QUANTIZED and not parameters(other).single:
-        writer.note_once(UNSCALED)
+        writer.note_once(SCALED_MATMUL_NOTE)
     writer.finish(writer.output(operator), writer.node("MatMul", names))
 
 

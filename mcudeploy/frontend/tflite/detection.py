@@ -15,16 +15,16 @@ from mcudeploy.frontend.tflite.scales import reals
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 BOX_SELECTION = "BoxSelection"
-"""The node: boxes [N, 4], scores [N], int64 number of results, most overlap, least score, the number below it
-(ONNX leaves out scores that equal its limit), and the results if no box is chosen. The int64 results are the
-numbers of boxes, then -1.
+"""Operator that selects boxes. Inputs: boxes [N, 4], scores [N], the number of results, the largest overlap,
+the lowest score, the next smaller float (ONNX excludes scores that equal its limit), and a vector of -1 for
+each result. Results: int64 numbers of boxes, then -1.
 """
 _OPTIONS = "y_scale", "x_scale", "h_scale", "w_scale"
 
 
 @dataclass(frozen=True, slots=True)
 class _DetectionSizes:
-    """The number of anchors, of chosen boxes, and of classes for each of them."""
+    """The number of anchors, of selected boxes, and of classes for each of these."""
 
     anchors: int
     boxes: int
@@ -32,10 +32,10 @@ class _DetectionSizes:
 
 
 def detection(writer: Writer, operator: TfliteOperator) -> None:
-    """Translate the fast variant, which chooses boxes of all classes together.
+    """Translate the fast variant, which selects boxes of all classes together.
 
     Inputs are encodings [1, N, 4], scores [1, N, classes] and constant anchors [N, 4]. Outputs are boxes,
-    classes, scores, and the number of boxes; those that are not found are zeros.
+    classes, scores, and the number of boxes; elements after the last box are zeros.
     """
     if operator.flag("use_regular_nms"):
         raise Unsupported("use_regular_nms is not supported: convert the model with use_regular_nms=false")
@@ -59,32 +59,32 @@ def detection(writer: Writer, operator: TfliteOperator) -> None:
         limits = (writer.int64([each]) for each in (1, scores.shape[2], 1))
         values = writer.part("Slice", [values, *limits])
     best, classes = writer.nodes("TopK", [values, writer.int64([sizes.classes])], 2, main=False, axis=-1)
-    first = writer.part("Gather", [best, writer.int64(0)], axis=1)
-    numbers = _selected(writer, operator, (boxes, first), sizes.boxes)
+    highest = writer.part("Gather", [best, writer.int64(0)], axis=1)
+    numbers = _selected(writer, operator, (boxes, highest), sizes.boxes)
     zero = writer.int64(0)
-    hits = writer.part("GreaterOrEqual", [numbers, zero])
-    inside = writer.part("Max", [numbers, zero])
-    counted = writer.part("Cast", [hits], to=TensorProto.FLOAT)
+    is_box = writer.part("GreaterOrEqual", [numbers, zero])
+    valid_numbers = writer.part("Max", [numbers, zero])
+    box_flags = writer.part("Cast", [is_box], to=TensorProto.FLOAT)
     classes = writer.part("Cast", [classes], to=TensorProto.FLOAT)
-    rows = writer.reshaped(hits, [sizes.boxes, 1])
-    chosen = [_chosen(writer, table, inside, rows) for table in (boxes, classes, best)]
+    is_box_row = writer.reshaped(is_box, [sizes.boxes, 1])
+    selected = [_rows(writer, table, valid_numbers, is_box_row) for table in (boxes, classes, best)]
     if sizes.classes > 1:
-        repeated = writer.reshaped(chosen[0], [sizes.boxes, 1, 4])
+        repeated = writer.reshaped(selected[0], [sizes.boxes, 1, 4])
         shape = writer.int64([sizes.boxes, sizes.classes, 4])
-        chosen[0] = writer.part("Expand", [repeated, shape])
-    count = writer.part("ReduceSum", [counted], keepdims=1)
-    box_count = sizes.boxes * sizes.classes
-    results = (*zip(chosen, ([1, box_count, 4], [1, box_count], [1, box_count]), strict=True), (count, [1]))
-    for position, (name, result_shape) in enumerate(results):
+        selected[0] = writer.part("Expand", [repeated, shape])
+    count = writer.part("ReduceSum", [box_flags], keepdims=1)
+    results = sizes.boxes * sizes.classes
+    shapes = [1, results, 4], [1, results], [1, results], [1]
+    for position, (name, result_shape) in enumerate(zip((*selected, count), shapes, strict=True)):
         tensor = writer.output(operator, position)
         if tensor.kind != "FLOAT32":
             raise Unsupported(f"its result {tensor.label} is {tensor.kind}; FLOAT32 is supported")
-        writer.settle(tensor, tuple(result_shape))
+        writer.set_shape(tensor, tuple(result_shape))
         writer.keep(writer.output(operator, position), writer.reshaped(name, result_shape))
 
 
 def _decoded(writer: Writer, operator: TfliteOperator, count: int) -> str:
-    """The corners [N, 4] of the boxes: rows and columns of the first one, then of the second one."""
+    """The corners [N, 4] of the boxes: row and column of the first corner, then of the second one."""
     anchors = reals(writer.input(operator, 2))
     if anchors.shape != (count, 4):
         raise Unsupported(f"anchors {list(anchors.shape)} do not fit {count} boxes")
@@ -96,36 +96,34 @@ def _decoded(writer: Writer, operator: TfliteOperator, count: int) -> str:
     values = writer.part("Div", [values, writer.constant(scales)])
     places, extents = writer.nodes("Split", [values, writer.int64([2, 2])], 2, main=False, axis=1)
     size, centre = (writer.constant(np.ascontiguousarray(each)) for each in (anchors[:, 2:], anchors[:, :2]))
-    half = writer.constant(np.ascontiguousarray(anchors[:, 2:] * np.float32(0.5)))
-    moved = writer.part("Mul", [places, size])
-    middle = writer.part("Add", [moved, centre])
-    grown = writer.part("Exp", [extents])
-    reach = writer.part("Mul", [grown, half])
-    corners = [writer.part(op, [middle, reach]) for op in ("Sub", "Add")]
+    half_size = writer.constant(np.ascontiguousarray(anchors[:, 2:] * np.float32(0.5)))
+    box_centre = writer.part("Add", [writer.part("Mul", [places, size]), centre])
+    half_extent = writer.part("Mul", [writer.part("Exp", [extents]), half_size])
+    corners = [writer.part(op, [box_centre, half_extent]) for op in ("Sub", "Add")]
     return writer.part("Concat", corners, axis=1)
 
 
 def _selected(writer: Writer, operator: TfliteOperator, operands: tuple[str, str], count: int) -> str:
+    """The numbers [count] of the selected boxes, then -1; `operands`: boxes and scores."""
     limits = [operator.number(name) for name in ("nms_iou_threshold", "nms_score_threshold")]
-    most, least = (writer.float32(each) for each in limits)
+    max_overlap, min_score = (writer.float32(each) for each in limits)
     below = writer.constant(np.nextafter(np.float32(limits[1]), np.float32(-np.inf)))
     none = writer.constant(np.full(count, -1, np.int64))
     overload = writer.overload(_function)
-    inputs = [*operands, writer.int64([count]), most, least, below, none]
+    inputs = [*operands, writer.int64([count]), max_overlap, min_score, below, none]
     onnx_name = writer.node(BOX_SELECTION, inputs, domain=DOMAIN, overload=overload)
-    writer.known(onnx_name, (count,), "int64")
+    writer.declare(onnx_name, (count,), "int64")
     return onnx_name
 
 
-def _chosen(writer: Writer, table: str, numbers: str, hits: str) -> str:
-    """The rows of a table, zeros where there is no box."""
+def _rows(writer: Writer, table: str, numbers: str, is_box: str) -> str:
+    """The rows of a table with these numbers, zeros where there is no box."""
     rows = writer.part("Gather", [table, numbers], axis=0)
-    zero = writer.float32(0)
-    return writer.part("Where", [hits, rows, zero])
+    return writer.part("Where", [is_box, rows, writer.float32(0)])
 
 
 def _function(name: str) -> FunctionProto:
-    """The node as ONNX operators, for a runtime without it."""
+    """The operator BOX_SELECTION as ONNX operators, for the reference."""
     text = f"""
     {BOX_SELECTION} (boxes, scores, count, most, least, below, none) => (y) {{
       front = Constant <value_ints = [0]> ()

@@ -1,4 +1,4 @@
-"""Elementwise operators, softmax, changes of quantisation, comparisons, logic, and choices by them."""
+"""Elementwise operators, softmax, changes of quantisation, comparisons, logic and SELECT."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ CLIPS = {"RELU": (0.0, inf), "RELU6": (0.0, 6.0), "RELU_N1_TO_1": (-1.0, 1.0), "
 
 
 def binary(writer: Writer, operator: TfliteOperator) -> None:
-    """ADD, SUB, MUL, DIV, POW, with broadcasting."""
+    """ADD, SUB, MUL, DIV and POW."""
     sources = [writer.input(operator, position) for position in (0, 1)]
     if all(it.kind == "INT32" for it in (*sources, writer.output(operator))):
-        _of_integers(writer, operator, sources, _BINARY[operator.op])
+        _on_int32(writer, operator, sources, _BINARY[operator.op])
         return
     names = [writer.real(source) for source in sources]
     onnx_name = writer.node(_BINARY[operator.op], names)
     writer.finish(writer.output(operator), onnx_name, fused(operator))
 
 
-def _of_integers(writer: Writer, operator: TfliteOperator, sources: Sequence[TfliteTensor], op: str) -> None:
-    """Compute with int32 values, which are not quantised numbers."""
+def _on_int32(writer: Writer, operator: TfliteOperator, sources: Sequence[TfliteTensor], op: str) -> None:
+    """Translate an operator on int32 values, which are not quantised numbers."""
     bounds = fused(operator)
     onnx_name = writer.node(op, [writer.raw(source) for source in sources])
     for function, bound in zip(("Max", "Min"), bounds or (), strict=False):
@@ -60,7 +60,7 @@ def _of_integers(writer: Writer, operator: TfliteOperator, sources: Sequence[Tfl
 
 
 def cast(writer: Writer, operator: TfliteOperator) -> None:
-    """CAST: integers lose the bits that do not fit, floats their fraction."""
+    """CAST. Integers lose the bits that do not fit, floats their fraction."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.dtype is None or result.dtype is None:
         raise Unsupported(f"it converts {source.kind} to {result.kind}")
@@ -76,23 +76,23 @@ def named(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def negative(writer: Writer, operator: TfliteOperator) -> None:
-    """NEG. TFLite negates the stored integers, whatever they mean; -128 stays."""
+    """NEG. TFLite negates the stored integers, whatever their quantisation; -128 stays."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if source.kind != "INT8" or result.kind != "INT8":
         writer.finish(result, writer.node("Neg", [writer.real(source)]))
         return
-    meanings = parameters(source), parameters(result)
-    if meanings[0] != meanings[1] or any(meanings[0].zero_point):
+    scales, result_scales = parameters(source), parameters(result)
+    if scales != result_scales or any(scales.zero_point):
         writer.notes.append(
             f"{operator.label}: TFLite negates the stored integers, and so does the program; with the scales "
             "and zero points in the file that is not the negative of the number"
         )
     onnx_name = writer.node("Neg", [writer.raw(source)])
-    writer.finish(result, writer.dequantized(onnx_name, meanings[1].scale, "int8", meanings[1]))
+    writer.finish(result, writer.dequantized(onnx_name, result_scales.scale, "int8", result_scales))
 
 
 def reciprocal_root(writer: Writer, operator: TfliteOperator) -> None:
-    """RSQRT."""
+    """RSQRT: the reciprocal of the square root."""
     root = writer.part("Sqrt", [writer.real(writer.input(operator, 0))])
     writer.finish(writer.output(operator), writer.node("Reciprocal", [root]))
 
@@ -112,10 +112,10 @@ def clip(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def prelu(writer: Writer, operator: TfliteOperator) -> None:
-    """PRELU. A quantised image is the sum of its positive part and its negative part times the slopes: one
-    for each channel or, as Keras makes them, for each element.
+    """PRELU: of a quantised image, the sum of its positive part and its negative part times the slopes.
 
-    Both are rounded to the result's scale; as one of them is zero, the sum is exact.
+    There is a slope for each channel or, in files of Keras, for each element. Both parts are rounded to the
+    result's scale; one of them is zero, so that the sum is exact.
     """
     image, slopes, result = writer.input(operator, 0), writer.input(operator, 1), writer.output(operator)
     if image.kind == "FLOAT32":
@@ -141,28 +141,29 @@ def prelu(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def extremum(writer: Writer, operator: TfliteOperator) -> None:
-    """MINIMUM and MAXIMUM; with a constant of one value, a clip. TFLite compares stored integers, so all
-    operands have the scale of the result.
+    """MINIMUM and MAXIMUM, which are a Clip if one operand is a constant of one value.
+
+    TFLite compares stored integers, as if all operands had the scale of the result.
     """
-    result, least = writer.output(operator), operator.op == "MINIMUM"
+    result, is_minimum = writer.output(operator), operator.op == "MINIMUM"
     tensors = [writer.input(operator, position) for position in (0, 1)]
     if all(it.kind == "INT32" for it in (*tensors, result)):
-        _of_integers(writer, operator, tensors, "Min" if least else "Max")
+        _on_int32(writer, operator, tensors, "Min" if is_minimum else "Max")
         return
     if result.kind in ("INT8", "UINT8") and all(it.kind == result.kind for it in tensors):
         tensors = [replace(it, scales=result.scales) if it.scales != result.scales else it for it in tensors]
     source, constant = sorted(tensors, key=lambda tensor: tensor.data is not None)
     if constant.data is None or constant.elements != 1 or source.shape != result.shape:
         names = [writer.real(tensor) for tensor in tensors]
-        writer.finish(result, writer.node("Min" if least else "Max", names))
+        writer.finish(result, writer.node("Min" if is_minimum else "Max", names))
         return
     bound = writer.constant(reals(constant).reshape(()))
-    onnx_name = writer.node("Clip", [writer.real(source), *(("", bound) if least else (bound, ""))])
+    onnx_name = writer.node("Clip", [writer.real(source), *(("", bound) if is_minimum else (bound, ""))])
     writer.finish(result, onnx_name)
 
 
 def softmax(writer: Writer, operator: TfliteOperator) -> None:
-    """SOFTMAX along the last axis. Its factor `beta` joins the scale of a quantised input."""
+    """SOFTMAX along the last axis. Its factor `beta` multiplies the scale of a quantised input."""
     source, beta = writer.input(operator, 0), operator.number("Beta")
     if not 0 < beta < inf:
         raise Unsupported(f"beta is {beta:g}; it must be positive")
@@ -203,9 +204,9 @@ def comparison(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _number(writer: Writer, tensor: TfliteTensor) -> str:
-    """The tensor as numbers that can be compared: integers without a scale are themselves."""
-    plain = tensor.kind in ("INT32", "INT64", "BOOL")
-    return writer.raw(tensor) if plain else writer.real(tensor)
+    """The tensor as numbers that can be compared: floats, or integers that are not quantised."""
+    is_unquantized = tensor.kind in ("INT32", "INT64", "BOOL")
+    return writer.raw(tensor) if is_unquantized else writer.real(tensor)
 
 
 def logic(writer: Writer, operator: TfliteOperator) -> None:
@@ -215,7 +216,7 @@ def logic(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def select(writer: Writer, operator: TfliteOperator) -> None:
-    """SELECT and SELECT_V2."""
+    """SELECT and SELECT_V2; the conditions of SELECT may be one for each row."""
     condition, result = writer.input(operator, 0), writer.output(operator)
     sources = [writer.input(operator, position) for position in (1, 2)]
     name = writer.raw(condition)

@@ -1,4 +1,4 @@
-"""Padding, resizing, blocks of pixels, and reductions."""
+"""Padding, resizing, DEPTH_TO_SPACE, SPACE_TO_DEPTH and reductions."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def pad(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def pad_with_value(writer: Writer, operator: TfliteOperator) -> None:
-    """PADV2: a constant with the scale of the input."""
+    """PADV2: padding with a constant, which has the scale of the input."""
     tensor = writer.input(operator, 2)
     if tensor.data is None or tensor.elements != 1:
         raise Unsupported("the value must be a constant scalar")
@@ -33,32 +33,30 @@ def _pad(writer: Writer, operator: TfliteOperator, filling: float) -> None:
 
 def resize_bilinear(writer: Writer, operator: TfliteOperator) -> None:
     """RESIZE_BILINEAR."""
-    aligned, halves = operator.flag("AlignCorners"), operator.flag("HalfPixelCenters")
-    image = writer.image(writer.input(operator, 0))
-    onnx_name = _resize(
-        writer, operator, image, mode="linear", coordinate_transformation_mode=_mode(aligned, halves)
-    )
+    image, coordinates = writer.image(writer.input(operator, 0)), _coordinates(operator)
+    onnx_name = _resize(writer, operator, image, mode="linear", coordinate_transformation_mode=coordinates)
     writer.finish(writer.output(operator), writer.channels_last(onnx_name))
 
 
 def resize_nearest(writer: Writer, operator: TfliteOperator) -> None:
-    """RESIZE_NEAREST_NEIGHBOR: floor((x + 0.5) * scale) is the nearest of ONNX's coordinate, ties upwards."""
-    aligned, halves = operator.flag("AlignCorners"), operator.flag("HalfPixelCenters")
-    source = writer.input(operator, 0)
-    rounding = "round_prefer_ceil" if aligned or halves else "floor"
+    """RESIZE_NEAREST_NEIGHBOR reads pixel floor((x + 0.5) * scale): ONNX's nearest, with ties upwards."""
+    source, coordinates = writer.input(operator, 0), _coordinates(operator)
+    rounding = "floor" if coordinates == "asymmetric" else "round_prefer_ceil"
 
     def move(name: str) -> str:
         image = writer.channels_first(name, source)
-        facts = {"coordinate_transformation_mode": _mode(aligned, halves), "nearest_mode": rounding}
-        return writer.channels_last(_resize(writer, operator, image, mode="nearest", **facts))
+        modes = {"coordinate_transformation_mode": coordinates, "nearest_mode": rounding}
+        return writer.channels_last(_resize(writer, operator, image, mode="nearest", **modes))
 
     moved_one(writer, source, writer.output(operator), move)
 
 
-def _mode(aligned: bool, halves: bool) -> str:
-    if aligned and halves:
+def _coordinates(operator: TfliteOperator) -> str:
+    """ONNX's name for the transformation of coordinates of a resizing operator."""
+    aligned, half_pixel = operator.flag("AlignCorners"), operator.flag("HalfPixelCenters")
+    if aligned and half_pixel:
         raise Unsupported("aligned corners and half-pixel centres exclude each other")
-    return "align_corners" if aligned else "half_pixel" if halves else "asymmetric"
+    return "align_corners" if aligned else "half_pixel" if half_pixel else "asymmetric"
 
 
 def _resize(writer: Writer, operator: TfliteOperator, image: str, **attributes: Any) -> str:
@@ -66,8 +64,8 @@ def _resize(writer: Writer, operator: TfliteOperator, image: str, **attributes: 
     sizes = writer.integers(operator, 1, "the size")
     if len(sizes) != 2 or min(sizes) < 1:
         raise Unsupported(f"the size {sizes} is not one of rows and columns")
-    wanted = writer.int64([source.shape[0], source.shape[3], *sizes])
-    return writer.node("Resize", [image, "", "", wanted], **attributes)
+    all_sizes = writer.int64([source.shape[0], source.shape[3], *sizes])
+    return writer.node("Resize", [image, "", "", all_sizes], **attributes)
 
 
 _REDUCTIONS = {
@@ -81,19 +79,19 @@ _REDUCTIONS = {
 
 def reduction(writer: Writer, operator: TfliteOperator) -> None:
     """MEAN, SUM, REDUCE_MAX, REDUCE_MIN, REDUCE_PROD over constant axes."""
-    along, keep = axes_of(writer, operator), int(operator.flag("KeepDims"))
+    axes, keep = axes_of(writer, operator), int(operator.flag("KeepDims"))
     op, name = _REDUCTIONS[operator.op], writer.real(writer.input(operator, 0))
     if op == "ReduceSum":
-        onnx_name = writer.node(op, [name, writer.int64(along)], keepdims=keep)
+        onnx_name = writer.node(op, [name, writer.int64(axes)], keepdims=keep)
     else:
-        onnx_name = writer.node(op, [name], axes=along, keepdims=keep)
+        onnx_name = writer.node(op, [name], axes=axes, keepdims=keep)
     writer.finish(writer.output(operator), onnx_name)
 
 
 def blocks(writer: Writer, operator: TfliteOperator) -> None:
-    """DEPTH_TO_SPACE and SPACE_TO_DEPTH: blocks of pixels as channels, row by row.
+    """DEPTH_TO_SPACE and SPACE_TO_DEPTH, whose channels are blocks of pixels, row by row.
 
-    ONNX Runtime has its operators of these names for few types, so the move is a transposition of blocks.
+    ONNX Runtime has its operators of these names for few types only, so a Transpose of blocks replaces them.
     """
     source, result, size = writer.input(operator, 0), writer.output(operator), operator.integer("BlockSize")
     if len(source.shape) != 4 or size < 1:

@@ -1,7 +1,7 @@
 """Reading of a .tflite file: any bytes become Contents or a ModelError.
 
-The package `tflite` reads a file lazily, and raises arbitrary errors if offsets are invalid. So the file is
-read in full here, once, inside one guard, and never more elements than the file can contain.
+The package `tflite` reads a file lazily, and raises arbitrary errors if offsets are invalid. So this module
+reads the whole file at once, catches all errors in one place, and limits the number of elements.
 """
 
 from __future__ import annotations
@@ -31,24 +31,24 @@ _Item = TypeVar("_Item")
 
 IDENTIFIER = b"TFL3"
 """Identifier at byte 4 of every .tflite file."""
-_MOST_ENTRIES = 1 << 14
-_MOST_DIMENSIONS = 16
-_MOST_OPTIONS = 4096
-_MOST_NAME = 200
-_HALF_BYTES = "INT4"
+_MAX_ENTRIES = 1 << 14
+_MAX_DIMENSIONS = 16
+_MAX_OPTION_BYTES = 4096
+_MAX_NAME_BYTES = 200
+_INT4 = "INT4"
 _BUILTIN_CODE = 10
 """Place of the field `builtin_code` in the table of an operator code."""
 _BODIES = ("ThenSubgraphIndex", "ElseSubgraphIndex", "CondSubgraphIndex", "BodySubgraphIndex")
-"""Options that name the subgraphs of an operator."""
-_SHARED = 4
-"""Number of times that a file may reuse its bytes: several tables may share parts."""
+"""Options of IF and WHILE that have the number of a subgraph."""
+_MAX_READS = 4
+"""How often the bytes of a file may be read on average: several tables may share them."""
 
 
 def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Contents:
-    """The main subgraph of a .tflite file. `where` names the file in messages; inputs in `shapes` may have
-    open dimensions.
+    """The main subgraph of a .tflite file. `where` names the file in messages.
 
-    Raises ModelError if the package `tflite` is missing, and for every fault of the file.
+    Only the inputs in `shapes` may have open dimensions. Raises ModelError if the package `tflite` is
+    missing, and for every fault of the file.
     """
     if tflite is None:
         raise ModelError(
@@ -68,11 +68,11 @@ def contents_of(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> Conte
 
 
 def _without_repetitions(main: Contents) -> Contents:
-    """Keep each output once, with a note: a program has it once."""
+    """The subgraph with each output once, and a note on outputs that the file repeats."""
     outputs = tuple(dict.fromkeys(main.outputs))
     repeated = sorted({number for number in outputs if main.outputs.count(number) > 1})
     notes = tuple(
-        f"output {main.tensors[number].label} stands several times in the file, and once in the program"
+        f"output {main.tensors[number].label} is listed several times in the file, and once in the program"
         for number in repeated
     )
     return replace(main, outputs=outputs, notes=(*main.notes, *notes))
@@ -84,7 +84,7 @@ class _TfliteFile:
     def __init__(self, content: bytes, where: str) -> None:
         self._content = content
         self._where = where
-        self._left = _SHARED * len(content)
+        self._left = _MAX_READS * len(content)
         self._model = tflite.Model.GetRootAsModel(content, 0)
 
     def contents(self, shapes: Shapes) -> Contents:
@@ -99,7 +99,7 @@ class _TfliteFile:
         return replace(main, called=called, bodies=self._bodies(main))
 
     def _bodies(self, main: Contents) -> dict[int, Contents]:
-        """The subgraphs that IF and WHILE run, and those that these run, by number."""
+        """The subgraphs that IF and WHILE run, also inside each other, by number."""
         bodies: dict[int, Contents] = {}
         waiting = [main]
         while waiting:
@@ -119,17 +119,17 @@ class _TfliteFile:
             "operators", graph.OperatorsLength(), lambda at: self._operator(at, graph.Operators(at), tensors)
         )
         inputs, outputs = self._integers(graph, "Inputs"), self._integers(graph, "Outputs")
-        for numbers, label, least in (
+        for numbers, label, lowest in (
             (inputs, "the inputs", 0),
             (outputs, "the outputs", 0),
             *((it.inputs, f"the inputs of {it.label}", -1) for it in operators),
             *((it.outputs, f"the outputs of {it.label}", 0) for it in operators),
         ):
-            strange = [number for number in numbers if not least <= number < len(tensors)]
-            if strange:
-                raise self._fault(f"{label} name tensor {strange[0]}; it has {len(tensors)} tensors")
+            invalid = [number for number in numbers if not lowest <= number < len(tensors)]
+            if invalid:
+                raise self._fault(f"{label} name tensor {invalid[0]}; it has {len(tensors)} tensors")
         if len(set(inputs)) != len(inputs):
-            raise self._fault("a tensor stands twice among its inputs")
+            raise self._fault("a tensor is listed twice among its inputs")
         is_open = any(self._is_open(graph.Tensors(at)) for at in range(graph.TensorsLength()))
         name = self._text(graph.Name()) or "main"
         return Contents(name, tensors, operators, inputs, outputs, is_open=is_open)
@@ -138,7 +138,7 @@ class _TfliteFile:
         """A subgraph that another one runs."""
         subgraph = self._subgraph(number)
         if len(set(subgraph.outputs)) != len(subgraph.outputs):
-            raise self._fault("a tensor stands twice among the outputs of an inner subgraph")
+            raise self._fault("a tensor is listed twice among the outputs of an inner subgraph")
         return subgraph
 
     def _is_open(self, table: Any) -> bool:
@@ -153,15 +153,15 @@ class _TfliteFile:
             raise self._fault("its tables overlap: together they are larger than the file")
 
     def _each(self, label: str, count: int, read: Callable[[int], _Item]) -> tuple[_Item, ...]:
-        if count > _MOST_ENTRIES:
-            raise self._fault(f"it has {count} {label}; the limit is {_MOST_ENTRIES}")
+        if count > _MAX_ENTRIES:
+            raise self._fault(f"it has {count} {label}; the limit is {_MAX_ENTRIES}")
         return tuple(read(at) for at in range(count))
 
     def _integers(self, table: Any, name: str) -> tuple[int, ...]:
         return tuple(int(item) for item in self._numbers(table, name))
 
     def _numbers(self, table: Any, name: str) -> list[Any]:
-        """A vector of numbers, () if the table has none."""
+        """The numbers of a vector, which is empty if the table lacks it."""
         count = getattr(table, f"{name}Length")()
         if not count:
             return []
@@ -170,41 +170,41 @@ class _TfliteFile:
         return numbers
 
     def _text(self, raw: bytes | None) -> str:
-        """Names are for messages, inputs and outputs: bytes that are not text are shown escaped."""
+        """A name as text of limited length; bytes that are not UTF-8 are replaced."""
         if not raw:
             return ""
         self._spend(len(raw))
-        return bytes(raw[:_MOST_NAME]).decode("utf-8", "replace")
+        return bytes(raw[:_MAX_NAME_BYTES]).decode("utf-8", "replace")
 
     def _tensor(self, index: int, table: Any) -> TfliteTensor:
         name = self._text(table.Name())
         shape = self._integers(table, "Shape")
         kind = _names("TensorType").get(table.Type())
-        called = repr(name) if name.isprintable() and name else f"number {index}"
+        label = repr(name) if name.isprintable() and name else f"number {index}"
         if kind is None:
-            raise self._fault(f"tensor {called} has the unknown element type {table.Type()}")
-        if len(shape) > _MOST_DIMENSIONS or any(size < 0 for size in shape):
-            raise self._fault(f"tensor {called} has the shape {list(shape[:_MOST_DIMENSIONS])}")
-        scales = self._scales(table.Quantization(), called)
-        data = self._data(table.Buffer(), called)
+            raise self._fault(f"tensor {label} has the unknown element type {table.Type()}")
+        if len(shape) > _MAX_DIMENSIONS or any(size < 0 for size in shape):
+            raise self._fault(f"tensor {label} has the shape {list(shape[:_MAX_DIMENSIONS])}")
+        scales = self._scales(table.Quantization(), label)
+        data = self._data(table.Buffer(), label)
         tensor = TfliteTensor(index, name, shape, kind, data, scales, bool(table.IsVariable()))
         if tensor.elements > MAX_TENSOR_ELEMENTS:
             raise self._fault(
-                f"tensor {called} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements"
+                f"tensor {label} has the shape {list(shape)}; the limit is {MAX_TENSOR_ELEMENTS} elements"
             )
-        if kind == _HALF_BYTES and data is not None and table.Sparsity() is None:
-            return self._of_int8(tensor, data)
+        if kind == _INT4 and data is not None and table.Sparsity() is None:
+            return self._as_int8(tensor, data)
         needed = tensor.elements * _ITEM_BYTES.get(kind, 0)
         if data is not None and needed and table.Sparsity() is not None:
-            return replace(tensor, data=self._written_out(table.Sparsity(), tensor, data))
+            return replace(tensor, data=self._dense(table.Sparsity(), tensor, data))
         if data is not None and needed and len(data) != needed:
             raise self._fault(
-                f"tensor {called} has {len(data)} bytes of data; {kind} {list(shape)} needs {needed}"
+                f"tensor {label} has {len(data)} bytes of data; {kind} {list(shape)} needs {needed}"
             )
         return tensor
 
-    def _of_int8(self, tensor: TfliteTensor, data: memoryview) -> TfliteTensor:
-        """A constant of int4, two in a byte, the lower half first, as one of int8."""
+    def _as_int8(self, tensor: TfliteTensor, data: memoryview) -> TfliteTensor:
+        """A constant of int4, two in a byte with the lower half first, as one of int8."""
         if len(data) != -(-tensor.elements // 2):
             raise self._fault(f"tensor {tensor.label} has {len(data)} bytes for {tensor.elements} of INT4")
         pairs = np.frombuffer(data, np.int8)
@@ -212,8 +212,8 @@ class _TfliteFile:
         values = halves.reshape(-1)[: tensor.elements].astype(np.int8)
         return replace(tensor, kind="INT8", data=memoryview(values.tobytes()))
 
-    def _written_out(self, table: Any, tensor: TfliteTensor, data: memoryview) -> memoryview:
-        """The bytes of a sparse constant, with its zeros."""
+    def _dense(self, table: Any, tensor: TfliteTensor, data: memoryview) -> memoryview:
+        """The bytes of a sparse constant in dense form."""
         order, blocked = self._integers(table, "TraversalOrder"), self._integers(table, "BlockMap")
         levels = self._each(
             "levels", table.DimMetadataLength(), lambda at: self._level(table.DimMetadata(at))
@@ -222,7 +222,7 @@ class _TfliteFile:
             raise self._fault(f"tensor {tensor.label} is sparse and {tensor.kind}")
         try:
             values = np.frombuffer(data, np.dtype(tensor.dtype).newbyteorder("<"))
-            dense = Sparsity(order, blocked, levels).written_out(values, tensor.shape)
+            dense = Sparsity(order, blocked, levels).dense(values, tensor.shape)
         except ValueError as fault:
             raise self._fault(f"tensor {tensor.label} is sparse: {fault}") from fault
         return memoryview(dense.tobytes())
@@ -237,7 +237,7 @@ class _TfliteFile:
         return TreeLevel(0, *vectors)
 
     def _index_vector(self, kind: int, table: Any) -> NDArray[np.int64]:
-        """The numbers of a list of one of three widths."""
+        """The numbers of a list, whose elements have one of three widths."""
         name = _names("SparseIndexVector").get(kind)
         if table is None or name not in ("Int32Vector", "Uint16Vector", "Uint8Vector"):
             raise self._fault("a sparse tensor has a level without indices")
@@ -245,19 +245,17 @@ class _TfliteFile:
         vector.Init(table.Bytes, table.Pos)
         return np.array(self._integers(vector, "Values"), np.int64)
 
-    def _data(self, number: int, called: str) -> memoryview | None:
-        """The bytes of a constant; None if the buffer is empty. They may stand after the tables."""
+    def _data(self, number: int, label: str) -> memoryview | None:
+        """The bytes of a constant, in the tables of the file or after them; None if the buffer is empty."""
         if not 0 <= number < max(self._model.BuffersLength(), 1):
-            raise self._fault(
-                f"tensor {called} lies in buffer {number}; it has {self._model.BuffersLength()}"
-            )
+            raise self._fault(f"tensor {label} lies in buffer {number}; it has {self._model.BuffersLength()}")
         if not self._model.BuffersLength():
             return None
         buffer = self._model.Buffers(number)
         if buffer.Offset() > 1:
             first, size = buffer.Offset(), buffer.Size()
             if first + size > len(self._content):
-                raise self._fault(f"the data of tensor {called} ends beyond the file")
+                raise self._fault(f"the data of tensor {label} ends beyond the file")
             content = memoryview(self._content)[first : first + size]
         else:
             content = memoryview(buffer.DataAsNumpy()) if buffer.DataLength() else memoryview(b"")
@@ -265,9 +263,7 @@ class _TfliteFile:
         return content if len(content) else None
 
     def _require_fixed(self, table: Any, tensor: TfliteTensor) -> None:
-        """Raise ModelError for an input with open dimensions other than the batch. The file writes 1 for
-        both.
-        """
+        """Raise ModelError for an input with open dimensions after the first, for which the file states 1."""
         signature = self._integers(table, "ShapeSignature")
         if any(size < 0 for size in signature[1:]):
             raise ModelError(
@@ -276,19 +272,19 @@ class _TfliteFile:
                 "again with an input signature of fixed shapes"
             )
 
-    def _scales(self, table: Any, called: str) -> Scales | None:
+    def _scales(self, table: Any, label: str) -> Scales | None:
         if table is None:
             return None
         scale = tuple(float(item) for item in self._numbers(table, "Scale"))
         if not scale:
             return None
         if table.DetailsType() != 0:
-            raise self._fault(f"tensor {called} has a custom quantisation")
+            raise self._fault(f"tensor {label} has a custom quantisation")
         zero_point = self._integers(table, "ZeroPoint") or (0,) * len(scale)
         if len(zero_point) == 1:
             zero_point = zero_point * len(scale)
         if len(zero_point) != len(scale):
-            raise self._fault(f"tensor {called} has {len(scale)} scales but {len(zero_point)} zero points")
+            raise self._fault(f"tensor {label} has {len(scale)} scales but {len(zero_point)} zero points")
         return Scales(scale, zero_point, int(table.QuantizedDimension()))
 
     def _operator(self, index: int, table: Any, tensors: Sequence[TfliteTensor]) -> TfliteOperator:
@@ -301,11 +297,11 @@ class _TfliteFile:
             return TfliteOperator(index, "CALL", custom, inputs, outputs, self._decomposition(table))
         options = self._custom_options(op, table) if custom else self._options(op, table)
         numbers = self._integers(table, "Intermediates")
-        strange = [it for it in numbers if not 0 <= it < len(tensors)]
-        if strange:
-            raise self._fault(f"operator {index} computes tensor {strange[0]}; there are {len(tensors)}")
-        between = tuple(tensors[it].scales for it in numbers)
-        return TfliteOperator(index, op, custom, inputs, outputs, options, between)
+        invalid = [it for it in numbers if not 0 <= it < len(tensors)]
+        if invalid:
+            raise self._fault(f"operator {index} computes tensor {invalid[0]}; there are {len(tensors)}")
+        intermediates = tuple(tensors[it].scales for it in numbers)
+        return TfliteOperator(index, op, custom, inputs, outputs, options, intermediates)
 
     def _decomposition(self, table: Any) -> dict[str, Option]:
         """The options of a CALL of the subgraph that a composite operator stands for."""
@@ -344,9 +340,7 @@ class _TfliteFile:
         return {name: self._option(getattr(options, name)()) for name in names}
 
     def _custom_options(self, op: str, table: Any) -> dict[str, Option]:
-        """The numbers of a custom operator's options, which are a flexbuffer or those of STRUCTS; empty for
-        any other content.
-        """
+        """The options of a custom operator, a flexbuffer or numbers of STRUCTS; empty for other content."""
         count = table.CustomOptionsLength()
         if not count:
             return {}
@@ -369,7 +363,7 @@ _ITEM_BYTES = {kind: np.dtype(dtype).itemsize for kind, dtype in DTYPES.items()}
 
 def flexbuffer_numbers(content: bytes) -> dict[str, Option]:
     """The numbers and truth values of a flexbuffer that is a map. Raises any exception for a damaged one."""
-    if len(content) > _MOST_OPTIONS:  # keys may overlap, so that they take the square of these bytes
+    if len(content) > _MAX_OPTION_BYTES:  # overlapping keys can take the square of these bytes
         raise ValueError("the options of an operator are too long")
     items = flexbuffers.GetRoot(content).AsMap
     if len(items) > len(content):

@@ -1,4 +1,4 @@
-"""Integer arithmetic written as Python expressions, which become the nodes of a function."""
+"""Arithmetic written as Python expressions, which become the nodes of an ONNX function."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ class Expression:
         return self.formula.node("Neg", self)
 
     def __floordiv__(self, other: Expression | int) -> Expression:
-        """Divide, rounded down; `other` is positive."""
+        """The quotient, rounded down, by a positive `other`."""
         return self.formula.node("Div", self - self % other, other)
 
     def __mod__(self, other: Expression | int) -> Expression:
-        """The rest, from 0 to a positive `other`."""
+        """The remainder, in [0, other), of a division by a positive `other`."""
         return self.formula.node("Mod", self, other)
 
     def __rshift__(self, bits: int) -> Expression:
@@ -55,7 +55,7 @@ class Expression:
         return self.formula.node("LessOrEqual", self, other)
 
     def both(self, other: Expression) -> Expression:
-        """Whether two conditions hold."""
+        """Whether this condition and the other one hold."""
         return self.formula.node("And", self, other)
 
     def choose(self, yes: Expression | float, no: Expression | float) -> Expression:
@@ -92,7 +92,7 @@ class Expression:
 class Formula:
     """Nodes of a function under construction.
 
-    Numbers become constants of type `number`; names of values begin with `prefix`.
+    Python numbers become constants of the numpy type `number`; names of values begin with `prefix`.
     """
 
     number: Any = np.int64
@@ -117,7 +117,7 @@ class Formula:
         return self.node("Constant", value=numpy_helper.from_array(np.asarray(value, dtype)))
 
     def given(self, name: str) -> Expression:
-        """An input of the function as int64, or as it is if the formula is made of floats."""
+        """An input of the function: cast to int64, or as it is if the formula is made of floats."""
         if self.number is not np.int64:
             return Expression(self, name)
         return self.cast(Expression(self, name), "int64")
@@ -127,21 +127,21 @@ class Formula:
         return self.node("Cast", value, to=element_type(dtype))
 
     def joined(self, terms: Sequence[Expression], axis: int) -> Expression:
-        """Terms in turn along an axis."""
+        """The concatenation of terms along an axis."""
         return self.results("Concat", [term.name for term in terms], 1, axis=axis)[0]
 
     def power_of_two(self, bits: Expression) -> Expression:
-        """2^bits of 0 to 32 bits."""
+        """2^bits, for `bits` from 0 to 32."""
         return self.constant([1 << at for at in range(33)]).at(bits)
 
     def bit_length(self, value: Expression) -> Expression:
-        """The number of bits of the numbers [count], of at most 32 bits."""
+        """The bit length of each of the numbers [count], which have at most 32 bits."""
         powers = self.constant([1 << at for at in range(32)])
         reached = self.cast(powers <= value.reshaped(-1, 1), "int64")
         return self.node("ReduceSum", reached, self.constant([1]), keepdims=0)
 
     def result(self, name: str, value: Expression) -> None:
-        """Return a value as an output of the function."""
+        """Make a value the output `name` of the function."""
         self.nodes.append(helper.make_node("Identity", [value.name], [name]))
 
     def function(
@@ -155,7 +155,7 @@ class Formula:
 def formula_node(
     writer: Writer, op: str, inputs: Mapping[str, str], result: Expression, /, **facts: int | list[int]
 ) -> str:
-    """Add a node of one output, the value of an expression; see formula_nodes."""
+    """Add a node whose only output is the value of an expression; see `formula_nodes`."""
     result.formula.result("y", result)
     return formula_nodes(writer, op, inputs, result.formula, **facts)[0]
 
@@ -163,7 +163,10 @@ def formula_node(
 def formula_nodes(
     writer: Writer, op: str, inputs: Mapping[str, str], f: Formula, **facts: int | list[int]
 ) -> list[str]:
-    """Add a node whose arithmetic is the formula: inputs by the names that it uses, facts for lowering."""
+    """Add a node of the private domain that the formula defines; return the names of its outputs.
+
+    `inputs`: by name in the formula, the ONNX values; `facts`: attributes for lowering.
+    """
     outputs = [it.output[0] for it in f.nodes if it.op_type == "Identity"]
     overload = writer.overload(lambda name: f.function(op, name, list(inputs), outputs))
     attributes: dict[str, Any] = {**facts, "domain": DOMAIN, "overload": overload}

@@ -1,4 +1,4 @@
-"""Elements selected, placed and ordered by indices, constant or computed."""
+"""Operators that select, write or order elements by indices."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _INTEGERS = ("INT32", "INT64")
 
 
 def gather(writer: Writer, operator: TfliteOperator) -> None:
-    """GATHER along an axis; with batch dimensions up to that axis."""
+    """GATHER along an axis, without batch dimensions or with all axes before it."""
     source, axis = writer.input(operator, 0), operator.integer("Axis")
     batch = operator.integer("BatchDims")
     indices = _indices(writer, operator, 1)
@@ -44,13 +44,13 @@ def gather_nd(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def embedding_lookup(writer: Writer, operator: TfliteOperator) -> None:
-    """EMBEDDING_LOOKUP: rows of a table; quantised rows of a float result count as real numbers."""
+    """EMBEDDING_LOOKUP: rows of a table, which may be quantised while the result is float."""
     indices, table = _indices(writer, operator, 0), writer.input(operator, 1)
     writer.finish(writer.output(operator), writer.node("Gather", [writer.real(table), indices], axis=0))
 
 
 def one_hot(writer: Writer, operator: TfliteOperator) -> None:
-    """ONE_HOT of a constant depth; an index outside it has no place, also a negative one."""
+    """ONE_HOT of a constant depth; for an index outside [0, depth), all elements are `off`."""
     (depth,), result = writer.integers(operator, 1, "the depth"), writer.output(operator)
     indices, axis = writer.input(operator, 0), operator.integer("Axis")
     rank = len(indices.shape) + 1
@@ -66,7 +66,7 @@ def one_hot(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def top_k(writer: Writer, operator: TfliteOperator) -> None:
-    """TOPK_V2 along the last axis, and the positions; equal values keep their order."""
+    """TOPK_V2 along the last axis: values and positions; equal values keep their order."""
     source, counts = writer.input(operator, 0), writer.integers(operator, 1, "k")
     result, places = writer.output(operator), writer.output(operator, 1)
     if len(counts) != 1 or not source.shape:

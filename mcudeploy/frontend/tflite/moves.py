@@ -1,4 +1,4 @@
-"""Operators that move, repeat or reorder elements. If scales differ, the integers are moved, as in TFLite."""
+"""Operators that move, repeat or reorder elements."""
 
 from __future__ import annotations
 
@@ -18,14 +18,15 @@ def moved(
     results: Sequence[TfliteTensor],
     move: Callable[[list[str]], list[str]],
 ) -> None:
-    """Assign the results of `move` on the sources.
+    """Assign the results of `move`, a function of names of values, to the tensors `results`.
 
-    The move is in float if all sources are float, or all have one scale: the front end sees through that.
-    Otherwise the integers are moved, whatever they mean, as in TFLite.
+    Floats are moved if all tensors are float, or have the same scales: lowering avoids the conversions.
+    Otherwise the integers are moved, whatever their scales, as in TFLite.
     """
     first = sources[0]
-    alike = all(it.kind == first.kind and it.scales == first.scales for it in (*sources, *results))
-    if alike and (first.kind == "FLOAT32" or (first.kind in ("INT8", "UINT8") and first.scales is not None)):
+    same_scales = all(it.kind == first.kind and it.scales == first.scales for it in (*sources, *results))
+    quantized = first.kind in ("INT8", "UINT8") and first.scales is not None
+    if same_scales and (first.kind == "FLOAT32" or quantized):
         for tensor, name in zip(results, move([writer.real(it) for it in sources]), strict=True):
             writer.finish(tensor, name)
         return
@@ -34,12 +35,12 @@ def moved(
 
 
 def moved_one(writer: Writer, source: TfliteTensor, result: TfliteTensor, move: Callable[[str], str]) -> None:
-    """Assign the result of `move` on one source, as `moved` does."""
+    """Assign the result of `move` on one tensor, as `moved` does."""
     moved(writer, [source], [result], lambda names: [move(names[0])])
 
 
 def padding_of(writer: Writer, operator: TfliteOperator) -> list[int]:
-    """The numbers of elements before and after each axis of the first input."""
+    """The padding before and after each axis of the first input: before, after, before, after, ..."""
     source, amounts = writer.input(operator, 0), writer.integers(operator, 1, "the padding")
     if len(amounts) != 2 * len(source.shape) or min(amounts, default=0) < 0:
         raise Unsupported(f"padding {amounts} does not fit {list(source.shape)}")
@@ -47,7 +48,7 @@ def padding_of(writer: Writer, operator: TfliteOperator) -> list[int]:
 
 
 def axes_of(writer: Writer, operator: TfliteOperator) -> list[int]:
-    """The axes of the first input, in order, that the second one names."""
+    """The axes of the first input that the second one names, sorted, in [0, rank)."""
     rank, axes = len(writer.input(operator, 0).shape), writer.integers(operator, 1, "the axes")
     if any(not -rank <= axis < rank for axis in axes):
         raise Unsupported(f"axes {axes} are outside {rank} dimensions")
@@ -85,7 +86,7 @@ def concatenation(writer: Writer, operator: TfliteOperator) -> None:
 def _concatenated_integers(
     writer: Writer, sources: Sequence[TfliteTensor], result: TfliteTensor, axis: int
 ) -> str:
-    """Concatenate integers that are not quantised numbers. Zeros at the ends become padding."""
+    """Concatenate integers that are not quantised. Constants of zeros at the ends become padding."""
     if any(source.kind != result.kind for source in sources):
         raise Unsupported(f"its operands are not all {result.kind}")
     rest, rank = list(sources), len(result.shape)
@@ -103,7 +104,7 @@ def _concatenated_integers(
 
 
 def pack(writer: Writer, operator: TfliteOperator) -> None:
-    """PACK: tensors concatenated along a new axis."""
+    """PACK: a concatenation of tensors along a new axis."""
     sources = writer.inputs(operator)
     axis = operator.integer("Axis")
     axes = writer.int64([axis])
@@ -132,13 +133,13 @@ def unpack(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def split(writer: Writer, operator: TfliteOperator) -> None:
-    """SPLIT: an axis and a tensor, into equal parts."""
+    """SPLIT of a tensor into equal parts; the inputs are the axis and the tensor."""
     axes, source = writer.integers(operator, 0, "the axis"), writer.input(operator, 1)
     _split_at(writer, operator, source, axes, None)
 
 
 def split_v(writer: Writer, operator: TfliteOperator) -> None:
-    """SPLIT_V: a tensor, the sizes of its parts, and an axis."""
+    """SPLIT_V of a tensor into parts of given sizes; the inputs are the tensor, the sizes and the axis."""
     sizes, axes = writer.integers(operator, 1, "the sizes"), writer.integers(operator, 2, "the axis")
     _split_at(writer, operator, writer.input(operator, 0), axes, sizes)
 
@@ -173,7 +174,7 @@ def _split(writer: Writer, name: str, axis: int, sizes: list[int]) -> list[str]:
 
 
 def strided_slice(writer: Writer, operator: TfliteOperator) -> None:
-    """STRIDED_SLICE: [begin:end:stride] along every axis; `shrink` selects one element, removing the axis."""
+    """STRIDED_SLICE: [begin:end:stride] along every axis; axes of ShrinkAxisMask are removed."""
     source, result = writer.input(operator, 0), writer.output(operator)
     if operator.integer("EllipsisMask") or operator.integer("NewAxisMask"):
         raise Unsupported("an ellipsis, or a new axis, is not supported")
@@ -183,7 +184,7 @@ def strided_slice(writer: Writer, operator: TfliteOperator) -> None:
     ranges = [
         _range(operator, source.shape, axis, limits) for axis, limits in enumerate(zip(*bounds, strict=True))
     ]
-    starts, ends, steps = ([each[place] for each in ranges] for place in range(3))
+    starts, ends, steps = ([limits[at] for limits in ranges] for at in range(3))
     _slice(writer, source, result, (starts, ends, list(range(len(ranges))), steps))
 
 
@@ -216,7 +217,7 @@ def slice_(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def _slice(writer: Writer, source: TfliteTensor, result: TfliteTensor, ranges: tuple[list[int], ...]) -> None:
-    """Reshape the part to the result's shape: axes of one element may be removed."""
+    """Translate a slice; `ranges`: starts, ends, axes and steps. The result may lack axes of size 1."""
 
     def move(name: str) -> str:
         limits = [writer.int64(each) for each in ranges]
@@ -227,20 +228,20 @@ def _slice(writer: Writer, source: TfliteTensor, result: TfliteTensor, ranges: t
 
 
 _SYMMETRIC = 1
-"""The mirror repeats the edge; without it the edge is the mirror."""
+"""Mode of MIRROR_PAD that repeats the element at the edge; the other mode does not."""
 
 
 def mirror_pad(writer: Writer, operator: TfliteOperator) -> None:
-    """MIRROR_PAD: positions of the source along each padded axis."""
+    """MIRROR_PAD, as a Gather of mirrored positions along each padded axis."""
     source = writer.input(operator, 0)
     amounts, symmetric = padding_of(writer, operator), operator.integer("Mode") == _SYMMETRIC
-    padding = "symmetric" if symmetric else "reflect"
+    mode = "symmetric" if symmetric else "reflect"
     places = []
     for axis, size in enumerate(source.shape):
         ends = amounts[2 * axis], amounts[2 * axis + 1]
         if max(ends) > size - (not symmetric):
             raise Unsupported(f"padding {list(ends)} mirrors more than the {size} rows of axis {axis}")
-        places.append(np.pad(np.arange(size), ends, padding))  # type: ignore[call-overload]
+        places.append(np.pad(np.arange(size), ends, mode))  # type: ignore[call-overload]
 
     def move(name: str) -> str:
         for axis, each in enumerate(places):
@@ -277,7 +278,7 @@ def broadcast(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def space_to_batch(writer: Writer, operator: TfliteOperator) -> None:
-    """SPACE_TO_BATCH_ND: a padded image as a batch of every n-th pixel."""
+    """SPACE_TO_BATCH_ND: a padded image becomes a batch of images, each with every n-th pixel."""
     source, result = writer.input(operator, 0), writer.output(operator)
     block, pads = _blocks(writer, operator, source)
     batch, *sizes = source.shape
@@ -286,15 +287,14 @@ def space_to_batch(writer: Writer, operator: TfliteOperator) -> None:
     if any(size % each for size, each in zip(padded, block, strict=True)):
         raise Unsupported(f"blocks of {block} do not divide {padded}")
     begins, ends = ([each[side] for each in pads] for side in (0, 1))
-    around = [0, *begins, *([0] * len(rest)), 0, *ends, *([0] * len(rest))]
+    amounts = [0, *begins, *([0] * len(rest)), 0, *ends, *([0] * len(rest))]
     inner = [part for size, each in zip(padded, block, strict=True) for part in (size // each, each)]
     count = len(block)
     order = [*(2 * at + 2 for at in range(count)), 0, *(2 * at + 1 for at in range(count))]
     order += range(2 * count + 1, 2 * count + 1 + len(rest))
     name = writer.real(source)
-    if any(around):
-        zero = writer.float32(0)
-        name = writer.node("Pad", [name, writer.int64(around), zero])
+    if any(amounts):
+        name = writer.node("Pad", [name, writer.int64(amounts), writer.float32(0)])
     name = writer.node("Reshape", [name, writer.int64([batch, *inner, *rest])])
     name = writer.node("Transpose", [name], perm=order)
     shape = [
@@ -308,7 +308,7 @@ def space_to_batch(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:
-    """BATCH_TO_SPACE_ND: a batch of every n-th pixel as a cropped image."""
+    """BATCH_TO_SPACE_ND: a batch of images, each with every n-th pixel, becomes a cropped image."""
     source, result = writer.input(operator, 0), writer.output(operator)
     block, crops = _blocks(writer, operator, source)
     count = len(block)
@@ -340,10 +340,10 @@ def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:
 def _blocks(
     writer: Writer, operator: TfliteOperator, source: TfliteTensor
 ) -> tuple[list[int], list[tuple[int, int]]]:
-    """The block of pixels, and two numbers of pixels at the ends of each of its axes."""
+    """The sizes of a block of pixels, and the padding or cropping before and after each of its axes."""
     block = writer.integers(operator, 1, "the block")
     ends = writer.integers(operator, 2, "the padding")
-    sound = min(block, default=0) >= 1 and min(ends, default=0) >= 0
-    if not sound or len(ends) != 2 * len(block) or len(block) >= len(source.shape):
+    in_range = min(block, default=0) >= 1 and min(ends, default=0) >= 0
+    if not in_range or len(ends) != 2 * len(block) or len(block) >= len(source.shape):
         raise Unsupported(f"blocks of {block} with {ends} at the ends do not fit {list(source.shape)}")
     return block, list(zip(ends[::2], ends[1::2], strict=True))

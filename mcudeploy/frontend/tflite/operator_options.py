@@ -1,4 +1,4 @@
-"""The options read of each operator: their table in the file, and their names in it."""
+"""The options that are read, for each operator: the table in the file, and the names of its fields."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _POOL = ("Pool2DOptions", (*_STRIDES, "FilterHeight", "FilterWidth", _FUSED))
 _REDUCER = ("ReducerOptions", ("KeepDims",))
 _RESIZE = ("AlignCorners", "HalfPixelCenters")
 BIAS_TYPE = "QuantizedBiasType"
-"""The option with the type of a bias beside int16 activations, 0 in files of older converters."""
+"""The option that states the type of a bias beside int16 activations, 0 in files of older converters."""
 
 OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "ADD": ("AddOptions", (_FUSED, "PotScaleInt16")),
@@ -68,7 +68,7 @@ OPTIONS: dict[str, tuple[str, tuple[str, ...]]] = {
     "VAR_HANDLE": ("VarHandleOptions", ("Container", "SharedName")),
     "WHILE": ("WhileOptions", ("CondSubgraphIndex", "BodySubgraphIndex")),
 }
-"""Options by operator. Operators that are not listed have no relevant options."""
+"""By operator, the table and the fields. Operators that are not listed have no relevant options."""
 
 STRUCTS = {"Convolution2DTransposeBias": ("TfLitePadding", "StrideW", "StrideH")}
 """Custom operators whose options are int32 numbers, in this order, instead of a flexbuffer."""

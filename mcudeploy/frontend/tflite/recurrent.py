@@ -17,17 +17,20 @@ from mcudeploy.frontend.tflite.scales import fused, parameters, reals, scales_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 SEQUENCE_LSTM = "SequenceLSTM"
-"""The node: inputs, outputs and attributes of ONNX's LSTM, and cell_clip, the largest cell state."""
+"""Operator with the inputs, outputs and attributes of LSTM, and `cell_clip`, the largest cell state."""
 
 _TANH = 4
 _GATES = (0, 3, 1, 2)
-"""ONNX's order input, output, forget, cell among the file's input, forget, cell, output."""
+"""The place in the file (input, forget, cell, output) of each gate in ONNX's order (input, output, forget,
+cell).
+"""
 _WEIGHTS, _RECURRENT, _BIAS, _PEEPHOLES, _PROJECTION, _H, _C, _NORMS = 1, 5, 12, 9, 16, 18, 19, 20
+"""Positions of the operator's inputs, or of the first of several."""
 _NO_LIMIT = float(np.finfo(np.float32).max)
 
 
 def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
-    """UNIDIRECTIONAL_SEQUENCE_LSTM: [batch, steps, inputs], or the steps first."""
+    """UNIDIRECTIONAL_SEQUENCE_LSTM of an input [batch, steps, inputs], or [steps, batch, inputs]."""
     source, result = writer.input(operator, 0), writer.output(operator)
     steps, by_time = steps_of(writer, operator), operator.flag("TimeMajor")
     if source.kind in ("INT8", "INT16"):
@@ -47,16 +50,16 @@ def sequence_lstm(writer: Writer, operator: TfliteOperator) -> None:
     results = writer.nodes(
         SEQUENCE_LSTM, [name, *constants, "", *states], 3, domain=DOMAIN, hidden_size=hidden, cell_clip=clip
     )
-    writer.known(results[0], (steps, 1, 1, hidden))
+    writer.declare(results[0], (steps, 1, 1, hidden))
     for before, after in zip(states, results[1:], strict=True):
-        writer.known(after, (1, 1, hidden))
+        writer.declare(after, (1, 1, hidden))
         writer.keep_state(before, after)
     sizes = writer.int64([steps, 1, hidden] if by_time else [1, steps, hidden])
     writer.finish(result, writer.part("Reshape", [results[0], sizes]))
 
 
 def steps_of(writer: Writer, operator: TfliteOperator) -> int:
-    """The number of steps of a plain LSTM over one sequence. Raises Unsupported for others."""
+    """The number of steps of an LSTM over one sequence. Raises Unsupported for batches and rare options."""
     source = writer.input(operator, 0)
     _require_plain(writer, operator)
     if len(source.shape) != 3:
@@ -75,9 +78,9 @@ def _require_plain(writer: Writer, operator: TfliteOperator) -> None:
         "layer normalisation": range(_NORMS, _NORMS + 4),
     }
     for label, positions in rare.items():
-        if any(writer.given(operator, at) is not None for at in positions):
+        if any(writer.optional_input(operator, at) is not None for at in positions):
             raise Unsupported(f"{label} is not supported; convert a plain LSTM")
-    if writer.given(operator, _WEIGHTS) is None:
+    if writer.optional_input(operator, _WEIGHTS) is None:
         raise Unsupported("coupled input and forget gates are not supported; convert a plain LSTM")
     if operator.integer("FusedActivationFunction") != _TANH:
         raise Unsupported("its activation is not tanh, which is not supported")
@@ -85,14 +88,14 @@ def _require_plain(writer: Writer, operator: TfliteOperator) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Matrix:
-    """The matrices of all gates in ONNX's order: real numbers, or integers with the scale of each row."""
+    """The matrices of all gates in ONNX's order: real numbers, or integers with a scale for each row."""
 
     values: NDArray[np.float32] | NDArray[np.int8]
     scale: NDArray[np.float32] | None = None
 
     @classmethod
     def of(cls, writer: Writer, operator: TfliteOperator, first: int) -> _Matrix:
-        """Read the gates' matrices from input `first` on; integers only if all are int8 around 0."""
+        """Read the gates' matrices from input `first` on: as integers if all are int8 with zero point 0."""
         gates = [writer.input(operator, first + gate) for gate in _GATES]
         if any(len(gate.shape) != 2 for gate in gates):
             raise Unsupported("weights of its gates are not matrices")
@@ -116,7 +119,7 @@ def _is_symmetric(gate: TfliteTensor) -> bool:
 
 
 def _bias(writer: Writer, operator: TfliteOperator, hidden: int) -> NDArray[np.float32]:
-    """The biases of the input and of the state: all are the first."""
+    """The biases as ONNX's LSTM takes them: those of the file for the input, zeros for the state."""
     parts = []
     for gate in _GATES:
         bias = writer.input(operator, _BIAS + gate)
@@ -131,7 +134,7 @@ def _bias(writer: Writer, operator: TfliteOperator, hidden: int) -> NDArray[np.f
 
 def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
     """The limit of the cell state."""
-    if operator.number("ProjClip") != 0 and writer.given(operator, _PROJECTION) is not None:
+    if operator.number("ProjClip") != 0 and writer.optional_input(operator, _PROJECTION) is not None:
         raise Unsupported("a clipped projection is not supported")
     cell = writer.input(operator, _C)
     if cell.kind != "FLOAT32":
@@ -141,7 +144,7 @@ def _cell_clip(writer: Writer, operator: TfliteOperator) -> float:
 
 
 def lstm_function() -> FunctionProto:
-    """The node as ONNX operators, for a runtime without such an LSTM."""
+    """The operator SEQUENCE_LSTM as ONNX operators, for the reference."""
     text = f"""
     {SEQUENCE_LSTM} <hidden_size, cell_clip> (x, w, r, b, lengths, h, c) => (y, y_h, y_c) {{
       high = Constant <value_float: float = @cell_clip> ()
@@ -184,19 +187,19 @@ def lstm_function() -> FunctionProto:
 
 
 SVDF = "SVDF"
-"""Operator for floats: the newest values [1, filters], the state [1, filters, memory], weights over time
-[filters, memory], bias [units]; the results are [1, units] and the next state.
+"""Operator on floats. Inputs: the newest values [1, filters], the state [1, filters, memory], weights over
+time [filters, memory], bias [units]. Results: [1, units] and the next state.
 """
 QUANTIZED_SVDF = "QuantizedSVDF"
-"""Operator for int8. Scale and zero point follow the state and the weights; the scale follows the bias; scale
-and zero point of the result come last.
+"""Operator on int8. Inputs as those of SVDF; scale and zero point follow the state and the weights, a scale
+follows the bias; scale and zero point of the result come last.
 """
 _RELU = 1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _SvdfTensors:
-    """Operands and results of the operator."""
+    """Operands and result of an SVDF."""
 
     source: TfliteTensor
     features: TfliteTensor
@@ -219,7 +222,7 @@ def svdf(writer: Writer, operator: TfliteOperator) -> None:
         source=writer.input(operator, 0),
         features=writer.input(operator, 1),
         times=writer.input(operator, 2),
-        bias=writer.given(operator, 3),
+        bias=writer.optional_input(operator, 3),
         state=writer.input(operator, 4),
         result=writer.output(operator),
     )
@@ -242,13 +245,13 @@ def svdf(writer: Writer, operator: TfliteOperator) -> None:
     state = writer.state(tensors.state, (1, *tensors.times.shape))
     times, bias = writer.constant(reals(tensors.times)), _real_bias(writer, tensors)
     onnx_name, after = writer.nodes(SVDF, [newest, state, times, bias], 2, domain=DOMAIN)
-    writer.known(onnx_name, (1, tensors.units))
-    _keep(writer, tensors, state, after, first="")
+    writer.declare(onnx_name, (1, tensors.units))
+    _keep(writer, tensors, state, after, initial="")
     writer.finish(tensors.result, onnx_name, fused(operator) if in_float else None)
 
 
 def _quantized(writer: Writer, tensors: _SvdfTensors, newest: str) -> None:
-    """Compute in integers throughout. For RELU, TFLite only saturates to int8, whatever the zero point."""
+    """Write an SVDF on integers. For RELU, TFLite only saturates to int8, whatever the zero point."""
     state_scale, times = parameters(tensors.state), parameters(tensors.times)
     if (
         not (state_scale.single and times.single and parameters(tensors.result).single)
@@ -262,9 +265,9 @@ def _quantized(writer: Writer, tensors: _SvdfTensors, newest: str) -> None:
     inputs += [writer.raw(tensors.times), *writer.parameters(tensors.times)]
     inputs += [_integer_bias(writer, tensors), bias_scale, *writer.parameters(tensors.result)]
     onnx_name, after = writer.nodes(QUANTIZED_SVDF, inputs, 2, domain=DOMAIN)
-    writer.known(onnx_name, (1, tensors.units), "int8")
-    first = writer.constant(np.full(shape, state_scale.zero_point[0], np.int8))
-    _keep(writer, tensors, state, after, first=first)
+    writer.declare(onnx_name, (1, tensors.units), "int8")
+    initial = writer.constant(np.full(shape, state_scale.zero_point[0], np.int8))
+    _keep(writer, tensors, state, after, initial=initial)
     writer.keep(tensors.result, onnx_name)
 
 
@@ -278,9 +281,9 @@ def _saturated(writer: Writer, name: str, state: TfliteTensor) -> str:
     return writer.part("Clip", [name, *bounds])
 
 
-def _keep(writer: Writer, tensors: _SvdfTensors, state: str, after: str, *, first: str) -> None:
-    writer.known(after, (1, *tensors.times.shape), "int8" if first else "float32")
-    writer.keep_state(state, after, first)
+def _keep(writer: Writer, tensors: _SvdfTensors, state: str, after: str, *, initial: str) -> None:
+    writer.declare(after, (1, *tensors.times.shape), "int8" if initial else "float32")
+    writer.keep_state(state, after, initial)
 
 
 def _require_fitting(tensors: _SvdfTensors, rank: int) -> None:
@@ -316,7 +319,7 @@ def _integer_bias(writer: Writer, tensors: _SvdfTensors) -> str:
 
 
 def _real_bias(writer: Writer, tensors: _SvdfTensors) -> str:
-    """Real numbers; int32 counts in units of the scales of the state and of its weights."""
+    """The bias as real numbers; int32 counts in units of state scale * scale of the weights over time."""
     if tensors.bias is None:
         return writer.constant(np.zeros(tensors.units, np.float32))
     (name,) = bias_of(writer, tensors.bias, (tensors.state, tensors.times), tensors.units)
@@ -324,7 +327,7 @@ def _real_bias(writer: Writer, tensors: _SvdfTensors) -> str:
 
 
 def svdf_functions() -> list[FunctionProto]:
-    """The nodes as ONNX operators, for a runtime without such a filter."""
+    """The operators SVDF and QUANTIZED_SVDF as ONNX operators, for the reference."""
     shifted = f"""
       one = Constant <value_ints = [1]> ()
       last = Constant <value_ints = [2]> ()

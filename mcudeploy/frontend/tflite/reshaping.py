@@ -19,7 +19,7 @@ Shape = tuple[int, ...]
 
 
 def with_shapes(contents: Contents, shapes: Shapes) -> Contents:
-    """Set these input shapes, by name, if their rank matches."""
+    """Set the shapes of inputs, by name, if they have as many dimensions as in the file."""
     names, tensors = names_of(contents), list(contents.tensors)
     for number in contents.inputs:
         wanted = shapes.get(names[number], ())
@@ -31,7 +31,7 @@ def with_shapes(contents: Contents, shapes: Shapes) -> Contents:
 def stated_shape(
     operator: TfliteOperator, file: Sequence[TfliteTensor], now: Sequence[TfliteTensor]
 ) -> Shape | None:
-    """The shape of the result, if the translation takes it from the file; else None.
+    """The present shape of a result whose translation reads the shape in the file; None for other operators.
 
     `file` and `now` are the inputs, then the result, with the shapes of the file and the present ones. Raises
     Unsupported if the shape does not follow from the input shapes.
@@ -41,7 +41,7 @@ def stated_shape(
         case "RESHAPE":
             return _filled(result, now)
         case "SQUEEZE":
-            return tuple(now[0].shape[axis] for axis in _kept(file[0].shape, result))
+            return tuple(now[0].shape[axis] for axis in _remaining_axes(file[0].shape, result))
         case "EXPAND_DIMS":
             shape = list(now[0].shape)
             shape.insert(int(now[1].array()) % len(result), 1)
@@ -64,7 +64,7 @@ def stated_shape(
 
 
 def _in_batches(now: Sequence[TfliteTensor]) -> Shape:
-    """The shape of SPACE_TO_BATCH_ND."""
+    """The shape of the result of SPACE_TO_BATCH_ND."""
     (batch, *sizes), block = now[0].shape, now[1].array().reshape(-1).tolist()
     pads = now[2].array().reshape(-1, 2).sum(axis=1).tolist()
     spatial = [(size + pad) // each for size, pad, each in zip(sizes, pads, block, strict=False)]
@@ -72,7 +72,7 @@ def _in_batches(now: Sequence[TfliteTensor]) -> Shape:
 
 
 def _filled(result: Shape, now: Sequence[TfliteTensor]) -> Shape:
-    """The target shape of RESHAPE: one size may be -1."""
+    """The shape of the result of RESHAPE, one of whose sizes may be -1."""
     sizes = list(result)
     if len(now) == 3 and now[1].data is not None:
         sizes = [int(size) for size in now[1].array().reshape(-1)]
@@ -80,14 +80,14 @@ def _filled(result: Shape, now: Sequence[TfliteTensor]) -> Shape:
         sizes[sizes.index(-1)] = now[0].elements // max(1, -prod(sizes))
     if prod(sizes) != now[0].elements:
         raise Unsupported(
-            f"with --shape, {list(now[0].shape)} cannot become {sizes}, which the file says: convert the "
+            f"with --shape, {list(now[0].shape)} cannot become {sizes}, which the file states: convert the "
             "model with an input signature of that shape"
         )
     return tuple(sizes)
 
 
-def _kept(shape: Shape, squeezed: Shape) -> list[int]:
-    """The remaining axes."""
+def _remaining_axes(shape: Shape, squeezed: Shape) -> list[int]:
+    """The axes of `shape` that remain in `squeezed`."""
     axes, left = [], list(squeezed)
     for axis, size in enumerate(shape):
         if left and size == left[0] and (size != 1 or len(shape) - axis == len(left)):
@@ -104,7 +104,7 @@ def infer(
     infos: dict[str, ValueInfoProto],
     opset: int,
 ) -> None:
-    """Add the results of these nodes to `infos`. Raises Unsupported if operands do not fit."""
+    """Infer the results of nodes, and add them to `infos`. Raises Unsupported if operands do not fit."""
     if any(node.domain == DOMAIN for node in nodes):
         raise Unsupported("with --shape, operators that keep a state are not supported")
     read = {name for node in nodes for name in node.input if name}

@@ -1,4 +1,4 @@
-"""Contents rewritten before translation: wide integers as inputs and outputs, zeros, dilated convolutions."""
+"""Rewriting of contents before translation: inputs and outputs of wide integers, zeros, dilations."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _ACTIVATIONS = ("INT8", "INT16", "UINT8")
 
 
 def with_real_io(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
-    """Replace inputs and outputs of int16 and int32 by float32; return, by number, those of the file.
+    """Replace quantised inputs and outputs of int16 and int32 by float32.
 
-    Only QUANTIZE and DEQUANTIZE read such an input; QUANTIZE, DEQUANTIZE or SOFTMAX write such an output.
-    An operator from INT16 to INT16 computes with the integers, so they stay.
+    Also returns, by number, their types and scales in the file. Only inputs that QUANTIZE or DEQUANTIZE
+    alone read are replaced, and outputs that QUANTIZE, DEQUANTIZE or SOFTMAX write. Those of an operator from
+    INT16 to INT16 stay, for it computes with the integers.
     """
     ios = _wide_io(contents)
     tensors = tuple(
@@ -39,6 +40,7 @@ def with_real_io(contents: Contents) -> tuple[Contents, dict[int, Declared]]:
 
 
 def _wide_io(contents: Contents) -> set[int]:
+    """The numbers of the tensors to replace: inputs, outputs, and what QUANTIZE makes outputs of."""
     readers = readers_of(contents)
     ios = {
         number
@@ -49,10 +51,10 @@ def _wide_io(contents: Contents) -> set[int]:
     for operator in reversed(contents.operators):
         writes_real = operator.op in _REAL_WRITERS and not _computes_int16(contents, operator)
         for number in operator.outputs if writes_real else ():
-            ends = [out for reader in readers.get(number, ()) for out in reader.outputs]
+            results = [out for reader in readers.get(number, ()) for out in reader.outputs]
             converted = all(_is_conversion(contents, it) for it in readers.get(number, ()))
-            is_io = number in contents.outputs or bool(ends)
-            if _is_wide(contents.tensors[number]) and is_io and converted and ios.issuperset(ends):
+            is_io = number in contents.outputs or bool(results)
+            if _is_wide(contents.tensors[number]) and is_io and converted and ios.issuperset(results):
                 ios.add(number)
     return ios
 
@@ -62,7 +64,7 @@ def _is_conversion(contents: Contents, operator: TfliteOperator) -> bool:
 
 
 def _computes_int16(contents: Contents, operator: TfliteOperator) -> bool:
-    """Whether input and result are INT16."""
+    """Whether the input and the result of an operator are INT16."""
     numbers = (*operator.inputs[:1], *operator.outputs[:1])
     return {contents.tensors[number].kind for number in numbers} == {"INT16"}
 
@@ -74,12 +76,12 @@ def _is_wide(tensor: TfliteTensor) -> bool:
 
 def _declared(tensor: TfliteTensor) -> Declared:
     assert tensor.scales is not None
-    meaning = Quantization(tensor.scales.scale[0], tensor.scales.zero_point[0])
-    return Declared(tensor.kind.lower(), meaning)
+    quantization = Quantization(tensor.scales.scale[0], tensor.scales.zero_point[0])
+    return Declared(tensor.kind.lower(), quantization)
 
 
 def io_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str, ...]:
-    """The note to the user about such inputs and outputs."""
+    """The notes to the user about inputs and outputs that are float32 here."""
     return tuple(
         _note(label, contents.tensors[number], declared[number])
         for label, numbers in (("input", contents.inputs), ("output", contents.outputs))
@@ -89,7 +91,7 @@ def io_notes(contents: Contents, declared: Mapping[int, Declared]) -> tuple[str,
 
 
 def int16_notes(contents: Contents) -> tuple[str, ...]:
-    """The note to the user about the meaning of inputs and outputs that stay INT16."""
+    """The notes to the user about the scales of inputs and outputs that stay INT16."""
     return tuple(
         f"{label} {tensor.label} is int16: real = {tensor.scales.scale[0]:.9g} * q"
         for label, numbers in (("input", contents.inputs), ("output", contents.outputs))
@@ -99,10 +101,10 @@ def int16_notes(contents: Contents) -> tuple[str, ...]:
 
 
 def _note(label: str, tensor: TfliteTensor, declared: Declared) -> str:
-    meaning = declared.quantization
+    scale, zero_point = declared.quantization.scale, declared.quantization.zero_point
     return (
         f"{label} {tensor.label} is {declared.dtype.upper()} in the file, and here the real number that it "
-        f"stands for: {meaning.scale:.9g} * (q - ({meaning.zero_point})); arrays may have either"
+        f"stands for: {scale:.9g} * (q - ({zero_point})); arrays may have either"
     )
 
 
@@ -112,7 +114,10 @@ _VALID = 1
 
 @dataclass(frozen=True, slots=True)
 class _Dilated:
-    """A convolution of an image in batches: the operators before and after it, block, and effective pads."""
+    """A dilated convolution that the file computes on a batch of images, each with every n-th pixel.
+
+    `before` makes this batch, `after` joins it; `block`: the dilations; `pads`: the padding of the image.
+    """
 
     before: TfliteOperator
     conv: TfliteOperator
@@ -122,8 +127,9 @@ class _Dilated:
 
 
 def with_constants(contents: Contents) -> Contents:
-    """Replace results that follow from shapes and constants of the file by constants, such as the padding of
-    a dilated convolution. Their operators stay.
+    """Make results constant that follow from shapes and constants of the file; their operators stay.
+
+    The padding of a dilated convolution is such a result.
     """
     tensors = list(contents.tensors)
     for operator in contents.operators:
@@ -136,9 +142,9 @@ def with_constants(contents: Contents) -> Contents:
 
 
 def with_dilations(contents: Contents) -> Contents:
-    """Replace each convolution of an image in batches by one with a dilation on the padded image."""
+    """Replace convolutions between SPACE_TO_BATCH_ND and BATCH_TO_SPACE_ND by dilated ones with padding."""
     readers = readers_of(contents)
-    for number in contents.outputs:  # further readers, so that nothing is replaced
+    for number in contents.outputs:  # two more readers, so that no output has a single one
         readers.setdefault(number, []).extend(contents.operators[:2])
     tensors = list(contents.tensors)
     changed: dict[int, TfliteOperator | None] = {}
@@ -157,22 +163,22 @@ def with_dilations(contents: Contents) -> Contents:
 def _dilated(
     contents: Contents, readers: Mapping[int, list[TfliteOperator]], before: TfliteOperator
 ) -> _Dilated | None:
-    """The convolution after SPACE_TO_BATCH_ND if its result only becomes an image again; else None."""
-    conv = _sole(readers, before, "SPACE_TO_BATCH_ND", _CONVOLUTIONS)
-    after = None if conv is None else _sole(readers, conv, conv.op, ("BATCH_TO_SPACE_ND",))
+    """The dilated convolution that begins with the operator `before`; None if there is none."""
+    conv = _only_reader(readers, before, "SPACE_TO_BATCH_ND", _CONVOLUTIONS)
+    after = None if conv is None else _only_reader(readers, conv, conv.op, ("BATCH_TO_SPACE_ND",))
     if conv is None or after is None or conv.inputs[0] != before.outputs[0]:
         return None
     constants = [contents.tensors[number] for each in (before, after) for number in each.inputs[1:3]]
     image, result = (contents.tensors[number] for number in (before.inputs[0], after.outputs[0]))
     conv_result = contents.tensors[conv.outputs[0]]
-    alike = conv_result.kind == result.kind and conv_result.scales == result.scales
-    if not alike or len(image.shape) != 4 or not all(_is_constant(it) for it in constants):
+    same_scales = conv_result.kind == result.kind and conv_result.scales == result.scales
+    if not same_scales or len(image.shape) != 4 or not all(_is_constant(it) for it in constants):
         return None
     plain = all(conv.options.get(name) == 1 for name in ("StrideH", "StrideW", "Padding"))
     plain &= all(conv.options.get(name, 1) == 1 for name in ("DilationHFactor", "DilationWFactor"))
     block, amounts, block_after, crops = ([int(x) for x in it.array().reshape(-1)] for it in constants)
-    sound = block == block_after and len(block) == 2 and len(amounts) == len(crops) == 4
-    if not plain or not sound or min(block) < 1:
+    fits = block == block_after and len(block) == 2 and len(amounts) == len(crops) == 4
+    if not plain or not fits or min(block) < 1:
         return None
     pads = [amount - crop for amount, crop in zip(amounts, crops, strict=True)]
     if min(pads) < 0:
@@ -180,7 +186,7 @@ def _dilated(
     return _Dilated(before, conv, after, (block[0], block[1]), ((pads[0], pads[1]), (pads[2], pads[3])))
 
 
-def _sole(
+def _only_reader(
     readers: Mapping[int, list[TfliteOperator]], operator: TfliteOperator, op: str, wanted: tuple[str, ...]
 ) -> TfliteOperator | None:
     """The only reader of the result of an operator of kind `op`, if it is one of the wanted kinds."""
@@ -195,7 +201,7 @@ def _is_constant(tensor: TfliteTensor) -> bool:
 
 
 def _replacement(tensors: list[TfliteTensor], dilated: _Dilated) -> dict[int, TfliteOperator | None]:
-    """The operators that replace the three, by index; adds the padding to the tensors."""
+    """The operators that replace those of a dilated convolution, by index; adds the padding to `tensors`."""
     image, padded = tensors[dilated.before.inputs[0]], dilated.before.outputs[0]
     amounts = np.array([(0, 0), *dilated.pads, (0, 0)], "<i4")
     shape = tuple(size + sum(ends) for size, ends in zip(image.shape, amounts.tolist(), strict=True))
@@ -211,14 +217,15 @@ def _replacement(tensors: list[TfliteTensor], dilated: _Dilated) -> dict[int, Tf
 
 
 _SUMS = ("ADD", "SUB")
-_OF_ONE_SCALE = ("CONCATENATION", "MAXIMUM", "MINIMUM", "PACK")
+_SAME_SCALE = ("CONCATENATION", "MAXIMUM", "MINIMUM", "PACK")
+"""Operators whose operands get the scale of the result."""
 
 
 def with_scaled_zeros(contents: Contents) -> Contents:
-    """Give a scale to constants of zeros whose scale is 0, as converters write first states.
+    """Give a scale to constants of zeros whose scale is 0: converters write initial states so.
 
-    It is the scale of the operand to which they are added, or of the result. Products with them become such
-    constants.
+    The scale is that of the operand to which the zeros are added, or that of the result. Products with zeros
+    become constants of zeros.
     """
     tensors, operators = list(contents.tensors), list[TfliteOperator]()
     for operator in contents.operators:
@@ -233,7 +240,7 @@ def with_scaled_zeros(contents: Contents) -> Contents:
         others = [number for number in operator.inputs if number not in zeros]
         source = tensors[others[0]] if operator.op in _SUMS and others else result
         numbers = dict[int, int]()
-        for number in zeros if operator.op in (*_SUMS, *_OF_ONE_SCALE) else ():
+        for number in zeros if operator.op in (*_SUMS, *_SAME_SCALE) else ():
             numbers[number] = len(tensors)
             tensors.append(_zeros(replace(tensors[number], index=len(tensors), scales=source.scales)))
         inputs = tuple(numbers.get(number, number) for number in operator.inputs)

@@ -1,4 +1,4 @@
-"""Scales, zero points and fused activations: support, and meaning in real numbers."""
+"""Scales, zero points and fused activations: checks, and their values as real numbers."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _QUANTIZED = ("INT8", "UINT8")
 _ACTIVATIONS = {0: None, 1: (0.0, inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 """Bounds by the file's number of a fused activation: none, RELU, RELU_N1_TO_1, RELU6."""
 
-_WAYS = {
+_WAYS_OUT = {
     "FLOAT16": ", and constants of FLOAT16",
     "INT16": " here; docs/tflite.md lists the operators of int16 activations",
 }
 
 Bounds = tuple[float, float] | None
-"""The least and the largest value, None if there is no limit."""
+"""The smallest and the largest value, None if there is no limit."""
 
 
 def parameters(tensor: TfliteTensor) -> Scales:
@@ -29,9 +29,9 @@ def parameters(tensor: TfliteTensor) -> Scales:
     Raises Unsupported for other types, and for scales and zero points that do not fit.
     """
     if tensor.kind not in _QUANTIZED:
-        way = _WAYS.get(tensor.kind, "")
+        way_out = _WAYS_OUT.get(tensor.kind, "")
         raise Unsupported(
-            f"tensor {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported{way}"
+            f"tensor {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported{way_out}"
         )
     return scales_of(tensor)
 
@@ -51,7 +51,7 @@ def scales_of(tensor: TfliteTensor) -> Scales:
 
 
 def reals(tensor: TfliteTensor) -> NDArray[np.float32]:
-    """A constant of one scale, or of float32, as real numbers. Raises Unsupported for others."""
+    """The real numbers of a constant of float32, or with a single scale. Raises Unsupported for others."""
     values = tensor.array()
     if tensor.kind == "FLOAT32":
         return values.astype(np.float32)
@@ -63,7 +63,7 @@ def reals(tensor: TfliteTensor) -> NDArray[np.float32]:
 
 
 def fused(operator: TfliteOperator) -> Bounds:
-    """The bounds of the operator's fused activation. Raises Unsupported for others."""
+    """The bounds of the operator's fused activation. Raises Unsupported if it is not a clip."""
     number = int(operator.options.get("FusedActivationFunction", 0))
     if number not in _ACTIVATIONS:
         raise Unsupported(
@@ -73,10 +73,9 @@ def fused(operator: TfliteOperator) -> Bounds:
 
 
 def stored_bounds(bounds: Bounds, scales: Scales, dtype: str) -> Bounds:
-    """The bounds as TFLite defines them: integers, ties rounded away from zero, here as the reals they
-    represent.
+    """The real values of the bounds after their rounding to integers, with ties away from zero, as in TFLite.
 
-    A bound that the integer type implies anyway is open; None if both are.
+    A bound outside the range of the integers is infinite; None if both are.
     """
     if bounds is None:
         return None

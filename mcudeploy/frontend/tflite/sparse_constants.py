@@ -1,7 +1,7 @@
-"""Sparse constants of .tflite files, written out.
+"""Conversion of the sparse constants of .tflite files to dense ones.
 
 The file stores a tree. Each level is an axis of the tensor, or an axis inside a block of it, in the file's
-order; a dense level has every place, a sparse one the places of a list (compressed sparse rows).
+order. A dense level has all places, a sparse level the places of a list (compressed sparse rows).
 """
 
 from __future__ import annotations
@@ -18,9 +18,10 @@ _Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class TreeLevel:
-    """A level of the tree: `size` places below each node, or those of `indices` between its `segments`.
+    """A level of the tree. A dense level has `size` places below each node.
 
-    A level inside a block is dense.
+    In a sparse level, node n has the places indices[segments[n] : segments[n + 1]]. A level inside a block is
+    dense.
     """
 
     size: int
@@ -30,18 +31,18 @@ class TreeLevel:
 
 @dataclass(frozen=True, slots=True)
 class Sparsity:
-    """How the values of a sparse tensor are stored.
+    """The way in which the values of a sparse tensor are stored.
 
-    `order`: by level, the axis; numbers from the tensor's rank on are axes inside a block. `blocked`: the
-    tensor's axis of each axis inside a block.
+    `order`: the axis of each level; numbers from the tensor's rank on are axes inside a block. `blocked`: for
+    each axis inside a block, the axis of the tensor that it divides.
     """
 
     order: tuple[int, ...]
     blocked: tuple[int, ...]
     levels: tuple[TreeLevel, ...]
 
-    def written_out(self, values: NDArray[np.generic], shape: Sequence[int]) -> NDArray[np.generic]:
-        """Return the dense tensor of a shape. Raises ValueError if the tree does not fit it or the values."""
+    def dense(self, values: NDArray[np.generic], shape: Sequence[int]) -> NDArray[np.generic]:
+        """The dense tensor of a shape. Raises ValueError if the tree does not fit the shape or the values."""
         rank = len(shape)
         axes = rank + len(self.blocked)
         if sorted(self.order) != list(range(axes)) or len(self.levels) != axes:
@@ -57,7 +58,7 @@ class Sparsity:
             raise ValueError(f"the tree has {len(nodes)} leaves for {values.size} values")
         sizes = {axis: level.size for axis, level in zip(self.order, self.levels, strict=True)}
         for axis, size in enumerate(shape):
-            block = prod(sizes[at] for at, whole in enumerate(self.blocked, start=rank) if whole == axis)
+            block = prod(sizes[at] for at, divided in enumerate(self.blocked, start=rank) if divided == axis)
             if block < 1 or (sizes[axis] and sizes[axis] * block != size):
                 raise ValueError(f"blocks of {block} do not fit axis {axis} of {list(shape)}")
         at = [places[axis] for axis in range(rank)]
@@ -75,11 +76,14 @@ class Sparsity:
         return dense
 
 
-def _below(nodes: _Integers, level: TreeLevel, most: int) -> tuple[_Integers, _Integers, _Integers]:
-    """Return, for each node below `nodes`, the position of its parent, its number, and its place."""
+def _below(nodes: _Integers, level: TreeLevel, limit: int) -> tuple[_Integers, _Integers, _Integers]:
+    """Return, for each node below `nodes`, the position of its parent, its number, and its place.
+
+    Raises ValueError if there are more than `limit`, the number of elements.
+    """
     if level.segments is None or level.indices is None:
-        if not level.size >= 0 or len(nodes) * level.size > most:
-            raise ValueError(f"a level has {len(nodes)} times {level.size} nodes for {most} elements")
+        if not level.size >= 0 or len(nodes) * level.size > limit:
+            raise ValueError(f"a level has {len(nodes)} times {level.size} nodes for {limit} elements")
         places = np.tile(np.arange(level.size), len(nodes))
         parents = np.repeat(np.arange(len(nodes)), level.size)
         return parents, nodes[parents] * level.size + places, places
@@ -90,8 +94,8 @@ def _below(nodes: _Integers, level: TreeLevel, most: int) -> tuple[_Integers, _I
     counts = ends - begins
     if np.any(counts < 0) or np.any(begins < 0) or np.any(ends > level.indices.size):
         raise ValueError("the segments of a level do not rise, or end beyond its indices")
-    if counts.sum() > most:
-        raise ValueError(f"a level has {counts.sum()} nodes for {most} elements")
+    if counts.sum() > limit:
+        raise ValueError(f"a level has {counts.sum()} nodes for {limit} elements")
     parents = np.repeat(np.arange(len(nodes)), counts)
     firsts = np.cumsum(counts) - counts
     numbers = np.arange(counts.sum()) - firsts[parents] + begins[parents]

@@ -1,4 +1,4 @@
-"""Subgraphs written out: CALL; IF with a known branch or a choice; WHILE with a known number of rounds."""
+"""Replacement of CALL, IF and WHILE by the operators of their subgraphs."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from mcudeploy.frontend.tflite.operator_options import CALLS
 from mcudeploy.frontend.tflite.tensor_lists import TensorLists
 
 
-def written_out(contents: Contents) -> Contents:
-    """The contents without calls, as far as they fit: calls that do not, and calls inside of calls, stay."""
+def without_calls(contents: Contents) -> Contents:
+    """Replace CALL by the operators of the subgraph. Calls that do not fit, and calls inside calls, stay."""
     if all(it.op != "CALL" for it in contents.operators):
         return contents
     draft = _CallDraft(list(contents.tensors))
@@ -24,12 +24,12 @@ def written_out(contents: Contents) -> Contents:
             draft.call(operator, called)
         else:
             draft.add(operator)
-    left = {_subgraph(it) for it in draft.operators if it.op in CALLS}
+    remaining = {_subgraph(it) for it in draft.operators if it.op in CALLS}
     return replace(
         contents,
         tensors=tuple(draft.tensors),
         operators=tuple(draft.operators),
-        called={number: each for number, each in contents.called.items() if number in left},
+        called={number: each for number, each in contents.called.items() if number in remaining},
         continued=draft.continued,
     )
 
@@ -39,7 +39,7 @@ def _subgraph(operator: TfliteOperator) -> int:
 
 
 def _fits(contents: Contents, call: TfliteOperator, called: Contents) -> bool:
-    """Whether inputs and outputs of a call have the types and shapes of the subgraph's."""
+    """Whether a call has inputs and outputs of the same types and shapes as the subgraph."""
     for own, inner in ((call.inputs, called.inputs), (call.outputs, called.outputs)):
         if len(own) != len(inner) or min(own, default=0) < 0:
             return False
@@ -53,8 +53,10 @@ def _fits(contents: Contents, call: TfliteOperator, called: Contents) -> bool:
 
 @dataclass(slots=True)
 class _CallDraft:
-    """Tensors and operators so far; `first`: by subgraph, the first operator of its first call, and the
-    numbers of its tensors that all calls share.
+    """Tensors and operators so far.
+
+    `first`: for each subgraph, the first operator of its first call, and the tensors that all its calls
+    share, by number in the subgraph.
     """
 
     tensors: list[TfliteTensor]
@@ -66,7 +68,7 @@ class _CallDraft:
         self.operators.append(replace(operator, index=len(self.operators)))
 
     def call(self, call: TfliteOperator, called: Contents) -> None:
-        """Add the operators of a subgraph, which share only constants and variables with other calls."""
+        """Add the operators of a subgraph. Its calls share constants and variables alone."""
         begin = len(self.operators)
         first, shared = self.first.setdefault(_subgraph(call), (begin, {}))
         numbers = dict(zip(called.inputs, call.inputs, strict=True))
@@ -86,25 +88,25 @@ class _CallDraft:
             self.add(_renumbered(operator, numbers))
 
 
-_MOST_OPERATORS = 1 << 14
-_MOST_TENSORS = 1 << 19
-_DEEPEST = 16
+_MAX_OPERATORS = 1 << 14
+_MAX_TENSORS = 1 << 19
+_MAX_DEPTH = 16
 _CONTROL = ("IF", "WHILE")
 _STATEFUL = (
     *("ASSIGN_VARIABLE", "CALL", "CALL_ONCE", "READ_VARIABLE", "VAR_HANDLE"),
     *("SignalDelay", "SignalFilterBankSpectralSubtraction", "SignalFramer", "SignalOverlapAdd"),
     "SignalStacker",
 )
-"""Operators with a state outside of variable tensors, which all rounds share: copies would each have one."""
+"""Operators with a state outside of variable tensors. All rounds share it, while copies would not."""
 _FAULTS = (ArithmeticError, LookupError, TypeError, ValueError, Unsupported)
 """Exceptions for options and shapes that do not fit."""
 
 
 class _UnknownError(Exception):
-    """Control flow that depends on values of a run, or that exceeds a limit."""
+    """Raised for control flow that depends on values of a run, or exceeds a limit, so that it stays."""
 
 
-def flattened(contents: Contents) -> Contents:
+def without_control_flow(contents: Contents) -> Contents:
     """Replace IF and WHILE by the operators of their subgraphs. Those that need values of a run stay.
 
     Both branches of an IF with a computed condition run, and SELECT_V2 chooses between their results.
@@ -123,7 +125,7 @@ def flattened(contents: Contents) -> Contents:
 
 @dataclass(slots=True)
 class _Draft:
-    """Operators and tensors of the whole file; `same` maps a tensor to the one that has its value."""
+    """Operators and tensors of the whole file; `same` maps a tensor to another one with the same value."""
 
     contents: Contents
     tensors: list[TfliteTensor]
@@ -131,25 +133,25 @@ class _Draft:
     notes: list[str] = field(default_factory=list)
     same: dict[int, int] = field(default_factory=dict)
     copied: int = 0
-    """Number of tensors of all subgraphs that were added, also of those that were dropped again."""
+    """Number of tensors of all subgraphs that were added, even if they were removed again."""
     lists: TensorLists = field(init=False)
 
     def __post_init__(self) -> None:
         self.lists = TensorLists(self.tensors)
 
     def add(self, operator: TfliteOperator, depth: int) -> None:
-        """Add an operator, or what replaces it."""
+        """Add an operator, or the operators that replace it; `depth`: subgraphs around it."""
         inputs = tuple(self.same.get(number, number) for number in operator.inputs)
         operator = replace(operator, inputs=inputs)
         if operator.op not in _CONTROL:
             self._append(operator)
             return
-        mark, tensors, same = len(self.operators), len(self.tensors), dict(self.same)
-        notes = len(self.notes)
+        operators, tensors, notes = len(self.operators), len(self.tensors), len(self.notes)
+        same = dict(self.same)
         try:
             (self._if if operator.op == "IF" else self._while)(operator, depth)
         except (_UnknownError, *_FAULTS):
-            del self.operators[mark:], self.tensors[tensors:], self.notes[notes:]
+            del self.operators[operators:], self.tensors[tensors:], self.notes[notes:]
             self.same = same
             self.operators.append(operator)
 
@@ -165,10 +167,10 @@ class _Draft:
             replacements, same = [operator], None
         self.operators += replacements
         if same is not None:
-            self._settle(operator.outputs, [same])
+            self._alias(operator.outputs, [same])
 
     def _folded(self, operator: TfliteOperator) -> TfliteTensor | None:
-        """The result, if it follows from integers of the file."""
+        """The result as a constant, if it follows from shapes and integers of the file; else None."""
         if len(operator.outputs) != 1:
             return None
         try:
@@ -184,7 +186,7 @@ class _Draft:
         known = self._truth(condition)
         if known is not None:
             inlined = self._inline(branches[0 if known else 1], arguments, depth, operator.outputs)
-            self._settle(operator.outputs, inlined)
+            self._alias(operator.outputs, inlined)
             return
         results = [self._inline(branch, arguments, depth, ()) for branch in branches]
         for number, one, other in zip(operator.outputs, *results, strict=True):
@@ -192,7 +194,7 @@ class _Draft:
         self.notes.append(f"{operator.label}: both branches run, and a choice between their results follows")
 
     def _choose(self, number: int, condition: int, one: int, other: int) -> None:
-        """Choose between two tensors of one type, shape and scale."""
+        """Add a choice between two tensors of the same type, shape and scale, as the tensor `number`."""
         facts = [(it.kind, it.shape, it.scales) for it in (self.tensors[at] for at in (one, other))]
         if facts[0] != facts[1]:
             raise _UnknownError
@@ -209,17 +211,17 @@ class _Draft:
         while self._holds(condition, values, depth):
             values = self._inline(body, values, depth, ())
             rounds += 1
-        self._settle(operator.outputs, values)
+        self._alias(operator.outputs, values)
         if depth == 0:
             operators_text = count_text(len(self.operators) - first, "operator")
             unrolled = f"its {count_text(rounds, 'round')} are {operators_text}"
             self.notes.append(f"{operator.label}: {unrolled}, each with its steps and tables in flash")
 
     def _holds(self, condition: Contents, values: Sequence[int], depth: int) -> bool:
-        """Whether a loop continues. Raises _UnknownError if that depends on values of a run."""
-        mark = len(self.operators)
+        """Whether a loop continues. Raises _UnknownError if this depends on values of a run."""
+        count = len(self.operators)
         (result,) = self._inline(condition, values, depth, ())
-        del self.operators[mark:]
+        del self.operators[count:]
         truth = self._truth(result)
         if truth is None:
             raise _UnknownError
@@ -240,9 +242,9 @@ class _Draft:
     def _inline(
         self, body: Contents, arguments: Sequence[int], depth: int, results: Sequence[int]
     ) -> list[int]:
-        """Add the operators of a subgraph; return the numbers of its outputs, `results` where possible."""
+        """Add the operators of a subgraph; return its outputs, as the tensors `results` if possible."""
         self.copied += len(body.tensors)
-        if self.copied > _MOST_TENSORS or depth > _DEEPEST or len(arguments) != len(body.inputs):
+        if self.copied > _MAX_TENSORS or depth > _MAX_DEPTH or len(arguments) != len(body.inputs):
             raise _UnknownError
         numbers = dict(zip(body.inputs, arguments, strict=True))
         written = {number for operator in body.operators for number in operator.outputs}
@@ -255,13 +257,13 @@ class _Draft:
             numbers[tensor.index] = len(self.tensors)
             self.tensors.append(replace(tensor, index=len(self.tensors)))
         for operator in body.operators:
-            if len(self.operators) >= _MOST_OPERATORS:
+            if len(self.operators) >= _MAX_OPERATORS:
                 raise _UnknownError
             self.add(_renumbered(operator, numbers), depth + 1)
         return [self.same.get(numbers[number], numbers[number]) for number in body.outputs]
 
-    def _settle(self, outputs: Sequence[int], values: Sequence[int]) -> None:
-        """Let the outputs of an operator be these tensors; an output of the file becomes a copy."""
+    def _alias(self, outputs: Sequence[int], values: Sequence[int]) -> None:
+        """Let these tensors take the place of the outputs of an operator; an output of the file is a copy."""
         for number, value in zip(outputs, values, strict=True):
             if number == value:
                 continue

@@ -1,4 +1,4 @@
-"""Lists of rows, as loops keep them: a tensor known as a concatenation of others along its first axis."""
+"""Lists of rows that loops keep: tensors that are concatenations of others along the first axis."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import numpy as np
 from mcudeploy.frontend.tflite.constant_folding import sliced
 from mcudeploy.frontend.tflite.contents import TfliteOperator, TfliteTensor
 
-_MOST_ROWS = 4096
+_MAX_ROWS = 4096
 Shape = tuple[int, ...]
 
 
 @dataclass(slots=True)
 class TensorLists:
-    """The tensors of a file, and those added to them. `parts`: for a concatenation, the tensors it joins."""
+    """The tensors of a file, to which others are added. `parts`: the tensors that a concatenation joins."""
 
     tensors: list[TfliteTensor]
     parts: dict[int, tuple[int, ...]] = field(default_factory=dict)
@@ -30,9 +30,10 @@ class TensorLists:
         return number
 
     def replaced(self, operator: TfliteOperator) -> tuple[list[TfliteOperator], int | None]:
-        """The operators that compute the same from fewer rows, or the tensor that already is the result.
+        """The operators that replace an operator, and the number of the tensor that already is its result.
 
-        Sets the shape of the result if it follows from constants.
+        The operators read the parts of lists, and so fewer rows; the number is None if they compute the
+        result. Sets the shape of the result if it follows from constants.
         """
         if len(operator.outputs) != 1 or not operator.inputs:
             return [operator], None
@@ -56,10 +57,10 @@ class TensorLists:
         if operator.op == "EXPAND_DIMS" and (axes := self._values(operator, 1)) is not None:
             shape = list(source.shape)
             shape.insert(axes[0] % (len(shape) + 1), 1)
-            self._shape(result, tuple(shape))
+            self._set_shape(result, tuple(shape))
         return [operator], None
 
-    def _shape(self, number: int, shape: Shape) -> None:
+    def _set_shape(self, number: int, shape: Shape) -> None:
         self.tensors[number] = replace(self.tensors[number], shape=shape)
 
     def _values(self, operator: TfliteOperator, position: int) -> list[int] | None:
@@ -72,30 +73,26 @@ class TensorLists:
         return [int(value) for value in tensor.array().reshape(-1)]
 
     def _concatenation(self, operator: TfliteOperator) -> tuple[list[TfliteOperator], int | None]:
-        filled = tuple(number for number in operator.inputs if self.tensors[number].elements)
+        nonempty = tuple(number for number in operator.inputs if self.tensors[number].elements)
         result = operator.outputs[0]
-        shapes = [self.tensors[number].shape for number in filled]
+        shapes = [self.tensors[number].shape for number in nonempty]
         axis = operator.integer("Axis")
-        if not filled or not shapes[0] or any(len(shape) != len(shapes[0]) for shape in shapes):
-            return [replace(operator, inputs=filled or operator.inputs)], None
+        if not nonempty or not shapes[0] or any(len(shape) != len(shapes[0]) for shape in shapes):
+            return [replace(operator, inputs=nonempty or operator.inputs)], None
         axis %= len(shapes[0])
         shape = list(shapes[0])
         shape[axis] = sum(each[axis] for each in shapes)
-        self._shape(result, tuple(shape))
-        meanings = {self._meaning(number) for number in (*filled, result)}
-        if axis or operator.options.get("FusedActivationFunction", 0) or len(meanings) > 1:
-            return [replace(operator, inputs=filled)], None
-        parts = tuple(part for number in filled for part in self.parts.get(number, (number,)))
+        self._set_shape(result, tuple(shape))
+        types = {(it.kind, it.scales) for it in (self.tensors[number] for number in (*nonempty, result))}
+        if axis or operator.options.get("FusedActivationFunction", 0) or len(types) > 1:
+            return [replace(operator, inputs=nonempty)], None
+        parts = tuple(part for number in nonempty for part in self.parts.get(number, (number,)))
         return self._joined(operator, parts)
-
-    def _meaning(self, number: int) -> tuple[object, ...]:
-        """The type and scales of a tensor."""
-        tensor = self.tensors[number]
-        return tensor.kind, tensor.scales
 
     def _joined(
         self, operator: TfliteOperator, parts: tuple[int, ...]
     ) -> tuple[list[TfliteOperator], int | None]:
+        """The concatenation of parts as the result of an operator, as `replaced` returns it."""
         if len(parts) == 1:
             return [], parts[0]
         self.parts[operator.outputs[0]] = parts
@@ -103,30 +100,30 @@ class TensorLists:
         return [replace(operator, op="CONCATENATION", inputs=parts, options=options)], None
 
     def _filled(self, operator: TfliteOperator) -> tuple[list[TfliteOperator], int | None]:
-        """A list of equal rows, each of which is the same tensor."""
+        """A FILL with several rows: a list whose parts are all the same row."""
         sizes, result = self._values(operator, 0), operator.outputs[0]
         if sizes is None:
             return [operator], None
-        self._shape(result, tuple(sizes))
-        if len(sizes) < 2 or not 1 < sizes[0] <= _MOST_ROWS:
+        self._set_shape(result, tuple(sizes))
+        if len(sizes) < 2 or not 1 < sizes[0] <= _MAX_ROWS:
             return [operator], None
-        row = len(self.tensors)
-        self.tensors.append(replace(self.tensors[result], index=row, name=f"row{row}", shape=(1, *sizes[1:])))
-        one = replace(operator, inputs=(self.constant([1, *sizes[1:]]), operator.inputs[1]), outputs=(row,))
+        row, row_shape = len(self.tensors), (1, *sizes[1:])
+        self.tensors.append(replace(self.tensors[result], index=row, name=f"row{row}", shape=row_shape))
+        fill_row = replace(operator, inputs=(self.constant(row_shape), operator.inputs[1]), outputs=(row,))
         self.parts[result] = (row,) * sizes[0]
-        return [one, operator], None
+        return [fill_row, operator], None
 
     def _sliced(self, operator: TfliteOperator) -> tuple[list[TfliteOperator], int | None]:
         source, result = self.tensors[operator.inputs[0]], operator.outputs[0]
         begins, sizes = self._values(operator, 1), self._values(operator, 2)
         if begins is None or sizes is None or not len(begins) == len(sizes) == len(source.shape):
             return [operator], None
-        whole = zip(source.shape, begins, sizes, strict=True)
-        shape = tuple(have - begin if size == -1 else size for have, begin, size in whole)
+        bounds = zip(source.shape, begins, sizes, strict=True)
+        shape = tuple(length - begin if size == -1 else size for length, begin, size in bounds)
         bounds = zip(source.shape, begins, shape, strict=True)
-        if any(not 0 <= begin <= begin + size <= have for have, begin, size in bounds):
+        if any(not 0 <= begin <= begin + size <= length for length, begin, size in bounds):
             return [operator], None
-        self._shape(result, shape)
+        self._set_shape(result, shape)
         if 0 in shape:
             return [], None
         if shape[1:] != source.shape[1:]:
@@ -135,21 +132,19 @@ class TensorLists:
         return ([operator], None) if parts is None else self._joined(operator, parts)
 
     def _between(self, number: int, first: int, end: int) -> tuple[int, ...] | None:
-        """The parts that are rows [first, end) of a list; None if it is not a list, or if a limit divides a
-        part.
-        """
-        chosen, at = [], 0
+        """The parts that are rows [first, end) of a list; None for other tensors, and for divided parts."""
+        inside, row = [], 0
         for part in self.parts.get(number, ()):
-            rows = self.tensors[part].shape[0]
-            if first < at + rows and at < end:
-                if at < first or at + rows > end:
+            next_row = row + self.tensors[part].shape[0]
+            if first < next_row and row < end:
+                if row < first or next_row > end:
                     return None
-                chosen.append(part)
-            at += rows
-        return tuple(chosen) or None
+                inside.append(part)
+            row = next_row
+        return tuple(inside) or None
 
     def _row(self, operator: TfliteOperator) -> TfliteOperator:
-        """The operator; one that takes a row of a list takes it from the part that contains the row."""
+        """The STRIDED_SLICE, which takes a row of a list from the part that contains the row."""
         source = self.tensors[operator.inputs[0]]
         limits = [self._values(operator, position) for position in (1, 2, 3)]
         rows = source.shape[0] if source.shape else 0
@@ -166,5 +161,5 @@ class TensorLists:
         shape = sliced(operator, np.broadcast_to(np.int64(0), self.tensors[parts[0]].shape), bounds).shape
         if prod(shape) == 0:
             return operator
-        self._shape(operator.outputs[0], shape)
+        self._set_shape(operator.outputs[0], shape)
         return replace(operator, inputs=(parts[0], self.constant(begins), *operator.inputs[2:]))

@@ -35,7 +35,7 @@ from mcudeploy.frontend.tflite.rewriting import (
     with_scaled_zeros,
 )
 from mcudeploy.frontend.tflite.scales import is_int16
-from mcudeploy.frontend.tflite.subgraphs import flattened, written_out
+from mcudeploy.frontend.tflite.subgraphs import without_calls, without_control_flow
 from mcudeploy.frontend.tflite.variable_states import Translation, nothing
 from mcudeploy.frontend.tflite.variables import Variables, variables_of
 from mcudeploy.frontend.tflite.writer import OPSET, Writer
@@ -128,7 +128,7 @@ TRANSLATIONS: dict[str, Translation] = {
     "UNIDIRECTIONAL_SEQUENCE_LSTM": recurrent.sequence_lstm,
     "UNPACK": moving.unpack,
 }
-"""Translation of each operator. Lowering of the ONNX nodes decides which forms are supported."""
+"""Translation of each built-in operator. The lowering of the ONNX nodes decides which forms are supported."""
 
 CUSTOM: dict[str, Translation] = {
     "Convolution2DTransposeBias": upsampling.transpose_conv_with_bias,
@@ -141,7 +141,7 @@ _RECURRENT = (
     "(DEPTHWISE_CONV_2D on a window of frames), SVDF, UNIDIRECTIONAL_SEQUENCE_LSTM, and LSTM, GRU and RNN of "
     "ONNX files"
 )
-_VARIABLE = "its variable is none that VAR_HANDLE names, or operators of variables do not fit together"
+_VARIABLE = "no VAR_HANDLE names its variable, or operators of variables do not fit together"
 _CONTROL = (
     "the number of its rounds, or the shapes of its results, are known in a run only, or it keeps a state: "
     "convert the model with the loop unrolled, or with the branch that is meant"
@@ -173,18 +173,18 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, TypeError, ValueError)
 
 
 def translate(content: bytes, where: str, shapes: Shapes = NO_SHAPES) -> ParsedFile:
-    """Translate a .tflite file, which messages call `where`; `shapes` are its input shapes.
+    """Translate a .tflite file, which messages call `where`; `shapes`: the user's, by input.
 
     Tensors keep their names in the file; nodes are named by number and operator. Raises ModelError for a file
     that cannot be read.
     """
-    contents = flattened(contents_of(content, where, shapes))
+    contents = without_control_flow(contents_of(content, where, shapes))
     translation = _translated(contents if shapes else with_constants(contents), shapes)
     if shapes or not contents.is_open or (not translation.refusals and _is_consistent(translation.proto)):
         return translation
     names = names_of(contents)
-    own = {names[number]: contents.tensors[number].shape for number in contents.inputs}
-    inferred = _translated(contents, own)
+    in_file = {names[number]: contents.tensors[number].shape for number in contents.inputs}
+    inferred = _translated(contents, in_file)  # infers all shapes again
     return inferred if len(inferred.refusals) <= len(translation.refusals) else translation
 
 
@@ -198,28 +198,29 @@ def _is_consistent(proto: ModelProto) -> bool:
 
 
 def _translated(contents: Contents, shapes: Shapes) -> ParsedFile:
+    """The model of contents; if there are `shapes` of inputs, all other shapes are inferred from them."""
     contents = with_scaled_zeros(with_dilations(contents))
-    contents, declared = with_real_io(written_out(contents))
+    contents, declared = with_real_io(without_calls(contents))
     file, contents = contents.tensors, with_shapes(contents, shapes)
     writer = Writer(contents)
     refusals: dict[str, str] = {}
     variables = _variables(contents)
     for operator in variables.operators:
         writer.begin(operator)
-        own = variables.translations.get(operator.index)
+        of_variable = variables.translations.get(operator.index)
         try:
-            if own is nothing or writer.fold(operator):
+            if of_variable is nothing or writer.fold(operator):
                 continue
             if shapes:
                 writer.state_shape(operator, file)
-            translation = own or _translation(writer, operator)
+            translation = of_variable or _translation(writer, operator)
             if translation is None:
                 raise Unsupported(_reason(operator))
             translation(writer, operator)
             if shapes:
                 writer.infer_shapes(operator)
-        except Unsupported as verdict:
-            refusals[operator.label] = str(verdict)
+        except Unsupported as reason:
+            refusals[operator.label] = str(reason)
         except _FAULTS as fault:
             refusals[operator.label] = f"its options and tensors do not fit: {fault}"
         if operator.label in refusals:
@@ -241,20 +242,20 @@ def _translated(contents: Contents, shapes: Shapes) -> ParsedFile:
 
 
 def _translation(writer: Writer, operator: TfliteOperator) -> Translation | None:
-    """The translation of an operator; those of int16 activations have their own arithmetic."""
+    """The translation of an operator, None if there is none; int16 activations have their own arithmetic."""
     if operator.custom:
         return CUSTOM.get(operator.op) or added_for("translations", "CUSTOM").get(operator.op)
     numbers = [number for number in (*operator.inputs, *operator.outputs) if number >= 0]
     if any(number >= 0 and writer.numbered(number).kind == composed.COMPLEX for number in operator.inputs):
         return composed.ON_COMPLEX.get(operator.op)
-    own: Translation | None = None
+    of_int16: Translation | None = None
     if any(is_int16(writer.numbered(number)) for number in numbers):
-        own = added_for("translations", "INT16").get(operator.op)
-    return own or TRANSLATIONS.get(operator.op)
+        of_int16 = added_for("translations", "INT16").get(operator.op)
+    return of_int16 or TRANSLATIONS.get(operator.op)
 
 
 def _variables(contents: Contents) -> Variables:
-    """The variables of the file; operators that do not fit have no translation."""
+    """The variables of the file; none, and so no translations, if their operators do not fit together."""
     try:
         return variables_of(contents)
     except (Unsupported, *_FAULTS):

@@ -1,7 +1,7 @@
-"""TRANSPOSE_CONV as a convolution that computes all pixels of a block at once, then moves them into place.
+"""TRANSPOSE_CONV as a convolution that computes a block of pixels in its channels, and a rearrangement.
 
-With a stride of s an output pixel reads only every s-th tap. So the taps of each of the s * s places in a
-block form a smaller filter, padded with zeros if the filter's size is not a multiple of s.
+With a stride of s, an output pixel reads only every s-th tap. So the taps of each of the s * s places in a
+block form a smaller filter, with zeros at the end if the filter's size is not a multiple of s.
 """
 
 from __future__ import annotations
@@ -20,8 +20,9 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class UpsamplingAxis:
-    """Geometry along rows or columns: `taps` of the small filters and `pads` of the convolution. Each of its
-    blocks has `stride` places; the result starts at place `first`.
+    """Geometry along rows or columns: `taps` of the small filters, and `pads` of the convolution.
+
+    Each of the `blocks` has `stride` places; the result starts at place `first` of the first block.
     """
 
     stride: int
@@ -32,7 +33,7 @@ class UpsamplingAxis:
 
 
 def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
-    """TRANSPOSE_CONV: output shape, filter [K, R, S, C], image [N, H, W, C]; the filter must be constant."""
+    """TRANSPOSE_CONV, with the inputs output shape, constant filter [K, R, S, C] and image [N, H, W, C]."""
     kernel, image, result = writer.input(operator, 1), writer.input(operator, 2), writer.output(operator)
     require_ranks(image, kernel)
     require_scales_along(kernel, 0)
@@ -40,7 +41,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"its filter must be constant, and fit a result {list(result.shape)}")
     rows, cols = upsampling_axes(operator, image, kernel, result)
     inputs = [writer.image(image), _filters(writer, kernel, rows, cols)]
-    bias = bias_of(writer, writer.given(operator, 3), (image, kernel), result.shape[3])
+    bias = bias_of(writer, writer.optional_input(operator, 3), (image, kernel), result.shape[3])
     inputs += [_repeated(writer, name, rows.stride * cols.stride, result.shape[3]) for name in bias]
     pads = [rows.pads[0], cols.pads[0], rows.pads[1], cols.pads[1]]
     onnx_name = writer.channels_last(
@@ -51,7 +52,7 @@ def transpose_conv(writer: Writer, operator: TfliteOperator) -> None:
 
 
 def transpose_conv_with_bias(writer: Writer, operator: TfliteOperator) -> None:
-    """MediaPipe's Convolution2DTransposeBias: image, filter, bias. It pads as TRANSPOSE_CONV does."""
+    """MediaPipe's Convolution2DTransposeBias of image, filter and bias, which pads as TRANSPOSE_CONV does."""
     image, kernel, bias = operator.inputs
     options = {**operator.options, "Padding": operator.integer("TfLitePadding") - 1}
     transpose_conv(writer, replace(operator, inputs=(-1, kernel, image, bias), options=options))
@@ -71,7 +72,10 @@ def upsampling_axes(
 
 
 def _axis(size: int, taps: int, stride: int, out_size: int, *, same: bool) -> UpsamplingAxis:
-    """Result r of block q is the sum over j of input q - j times tap stride * j + r, minus the padding."""
+    """The geometry along an axis.
+
+    Result r of block q is the sum over j of input q - j times tap stride * j + r, before the padding is cut.
+    """
     total = max((-(-out_size // stride) - 1) * stride + taps - out_size, 0)
     before = total // 2 if same else 0
     small_taps, skipped = -(-taps // stride), before // stride
@@ -83,7 +87,7 @@ def _axis(size: int, taps: int, stride: int, out_size: int, *, same: bool) -> Up
 
 
 def _filters(writer: Writer, kernel: TfliteTensor, rows: UpsamplingAxis, cols: UpsamplingAxis) -> str:
-    """The filters [stride * stride * K, C, taps, taps] of the places in a block, as float32."""
+    """The filters [stride * stride * K, C, taps, taps] of the places in a block, as float32 values."""
     quantized = kernel.kind != "FLOAT32"
     turned = filters_of_places(
         kernel.array(), (rows, cols), parameters(kernel).zero_point[0] if quantized else 0
@@ -98,7 +102,10 @@ def _filters(writer: Writer, kernel: TfliteTensor, rows: UpsamplingAxis, cols: U
 def filters_of_places(
     array: NDArray[np.generic], axes: tuple[UpsamplingAxis, UpsamplingAxis], filling: int
 ) -> NDArray[np.generic]:
-    """The small filters [stride * stride * K, taps, taps, C] of the places in a block, of [K, R, S, C]."""
+    """The small filters [stride * stride * K, taps, taps, C] of the places in a block, from [K, R, S, C].
+
+    `filling`: the value of taps that the filter lacks.
+    """
     rows, cols = axes
     count, height, width, depth = array.shape
     shape = count, rows.taps * rows.stride, cols.taps * cols.stride, depth
@@ -106,15 +113,15 @@ def filters_of_places(
         raise Unsupported(
             f"its filter has the shape {list(array.shape)} for strides {rows.stride}, {cols.stride}"
         )
-    whole: NDArray[np.generic] = np.full(shape, filling, array.dtype)
-    whole[:, :height, :width] = array
-    split = whole.reshape(count, rows.taps, rows.stride, cols.taps, cols.stride, depth)
+    filled: NDArray[np.generic] = np.full(shape, filling, array.dtype)
+    filled[:, :height, :width] = array
+    split = filled.reshape(count, rows.taps, rows.stride, cols.taps, cols.stride, depth)
     turned = split[:, ::-1, :, ::-1].transpose(2, 4, 0, 1, 3, 5)
     return np.ascontiguousarray(turned).reshape(-1, rows.taps, cols.taps, depth)
 
 
 def _repeated(writer: Writer, name: str, times: int, count: int) -> str:
-    """A vector of `count` values repeated, by movements that keep the integers of a constant."""
+    """A vector of `count` values, repeated; only by movements, so that a constant keeps its integers."""
     for op, shape in (("Reshape", (1, count)), ("Expand", (times, count)), ("Reshape", (times * count,))):
         name = writer.part(op, [name, writer.int64(shape)])
     return name

@@ -1,4 +1,4 @@
-"""The nodes that read and replace states of variables, also if these keep the last rows of a sequence."""
+"""Translations that read and replace the states of variables, such as queues of the last rows."""
 
 from __future__ import annotations
 
@@ -16,19 +16,20 @@ from mcudeploy.frontend.tflite.scales import fused
 from mcudeploy.frontend.tflite.writer import Writer
 
 Translation = Callable[[Writer, TfliteOperator], None]
-"""Signature of a translation, which writes the nodes of an operator. Raises Unsupported if ONNX cannot
-express it.
-"""
+"""Function that writes the nodes of an operator. Raises Unsupported if ONNX cannot express it."""
 
 
 @dataclass(slots=True)
 class Variable:
-    """Operators that read a variable and assign it, in the order in which they run, and its initial value."""
+    """The operators of a variable, in the order in which they run, and its initial value.
+
+    `reads` come before the first assignment.
+    """
 
     reads: list[TfliteOperator] = field(default_factory=list)
     assigned: list[TfliteOperator] = field(default_factory=list)
     later: dict[int, int] = field(default_factory=dict)
-    """The assigned tensor, by each read that comes after the assignment."""
+    """By number of a read that comes after an assignment, the assigned tensor."""
     initial: TfliteTensor | None = None
 
 
@@ -53,29 +54,32 @@ def nothing(_: Writer, __: TfliteOperator) -> None:
 
 @dataclass(slots=True)
 class VariableState:
-    """The state of a variable that is read as `tensor`; `initial` is the file's constant."""
+    """The state of a variable that is read as `tensor`; `initial` is the file's constant.
+
+    Each method is a translation of one of its operators.
+    """
 
     tensor: TfliteTensor
     initial: TfliteTensor | None
     _name: str = ""
-    _first: str = ""
-    _moved: str = ""
+    _initial_name: str = ""
+    _after: str = ""
 
     def constant(self, writer: Writer, operator: TfliteOperator) -> None:
         """Read a variable that is never assigned."""
         writer.keep(writer.output(operator), writer.constant(initial_value(self.tensor, self.initial)))
 
     def _begin(self, writer: Writer, times: int) -> None:
-        """Add the state: `times` values of the variable, of which the last one is the current."""
-        first = np.repeat(initial_value(self.tensor, self.initial)[np.newaxis], times, axis=0)
-        self._name = writer.kept_input(self.tensor, first.shape)
-        self._first = writer.constant(first)
+        """Add the state: the last `times` values of the variable, of which the last one is the current."""
+        values = np.repeat(initial_value(self.tensor, self.initial)[np.newaxis], times, axis=0)
+        self._name = writer.kept_input(self.tensor, values.shape)
+        self._initial_name = writer.constant(values)
 
     def load(self, writer: Writer, operator: TfliteOperator) -> None:
         """Copy the state, which a later operator replaces."""
         self._begin(writer, 1)
         copy = writer.node(LOAD, [self._name], domain=DOMAIN)
-        writer.known(copy, (1, *self.tensor.shape), self.tensor.dtype or "")
+        writer.declare(copy, (1, *self.tensor.shape), self.tensor.dtype or "")
         writer.keep(writer.output(operator), writer.reshaped(copy, self.tensor.shape))
 
     def store(self, writer: Writer, operator: TfliteOperator) -> None:
@@ -83,14 +87,14 @@ class VariableState:
         self._enter(writer, operator, 1)
 
     def delay(self, writer: Writer, operator: TfliteOperator) -> None:
-        """Move the current value to the end of a state of two values."""
+        """Assign a value before the read of the last run's value: append it to a state of two values."""
         self._begin(writer, 2)
         self._enter(writer, operator, 2)
 
     def delayed(self, writer: Writer, operator: TfliteOperator) -> None:
-        """Read the value of the last run."""
+        """Read the last run's value from a state of two values."""
         limits = [writer.int64([end]) for end in (0, 1, 0)]
-        past = writer.node("Slice", [self._moved, *limits])
+        past = writer.node("Slice", [self._after, *limits])
         writer.keep(writer.output(operator), writer.reshaped(past, self.tensor.shape))
 
     def _enter(self, writer: Writer, operator: TfliteOperator, times: int) -> None:
@@ -98,13 +102,13 @@ class VariableState:
         if value.elements != self.tensor.elements or value.kind != self.tensor.kind:
             raise Unsupported(f"it assigns {list(value.shape)} to a state of {list(self.tensor.shape)}")
         newest = writer.reshaped(writer.raw(value), (1, *self.tensor.shape))
-        self._moved = queue_node(writer, (newest, self._name), 0, 1)
-        writer.known(self._moved, (times, *self.tensor.shape), self.tensor.dtype or "")
-        writer.keep_state(self._name, self._moved, self._first)
+        self._after = queue_node(writer, (newest, self._name), 0, 1)
+        writer.declare(self._after, (times, *self.tensor.shape), self.tensor.dtype or "")
+        writer.keep_state(self._name, self._after, self._initial_name)
 
 
 def queue_node(writer: Writer, inputs: tuple[str, str], axis: int, rows: int) -> str:
-    """Add a node by which new `rows` enter a state along an axis; `inputs` are the rows and the state."""
+    """Add the QUEUE by which `rows` new rows enter a state along an axis; `inputs`: rows and state."""
     return writer.node(QUEUE, inputs, domain=DOMAIN, **queue_attributes(axis, rows))
 
 
@@ -112,10 +116,10 @@ _SLICES = ("SLICE", "STRIDED_SLICE")
 
 
 def queue_of(contents: Contents, variable: Variable) -> dict[int, Translation] | None:
-    """The translation of concat(rows, x), if the variable keeps its last rows; else None.
+    """The translations of the operators by which a variable keeps its last rows; None for other variables.
 
-    Either all rows of the variable are joined and the last ones assigned, or its last rows are joined and
-    all assigned.
+    A concatenation joins the variable and new rows. Either it reads all rows of the variable and its last
+    rows are assigned, or it reads the last rows of the variable and all its rows are assigned.
     """
     if len(variable.reads) != 1 or len(variable.assigned) != 1:
         return None
@@ -130,22 +134,22 @@ def queue_of(contents: Contents, variable: Variable) -> dict[int, Translation] |
     if joined.inputs[0] != (older if keeps_all else read).outputs[0]:
         return None
     queue = _Queue(contents, joined, contents.tensors[read.outputs[0]], variable.initial)
-    if not queue.is_sound():
+    if not queue.fits():
         return None
-    whole, tail = joined.outputs[0], assigned.inputs[1]
+    all_rows, kept_rows = joined.outputs[0], assigned.inputs[1]
     if keeps_all:
-        is_kept = tail == whole and _is_tail(contents, older, read.outputs[0], queue.moved)
-        return {older.index: nothing, joined.index: queue.translate} if is_kept else None
-    producer = next((it for it in contents.operators if tail in it.outputs), None)
-    if producer is None or not _is_tail(contents, producer, whole, queue.moved):
+        fits = kept_rows == all_rows and _drops_first(contents, older, read.outputs[0], queue.moved)
+        return {older.index: nothing, joined.index: queue.translate} if fits else None
+    producer = next((it for it in contents.operators if kept_rows in it.outputs), None)
+    if producer is None or not _drops_first(contents, producer, all_rows, queue.moved):
         return None
-    unread = _readers(contents, tail) == [assigned] and tail not in contents.outputs
+    unread = _readers(contents, kept_rows) == [assigned] and kept_rows not in contents.outputs
     return {joined.index: queue.translate, **({producer.index: nothing} if unread else {})}
 
 
 @dataclass(frozen=True, slots=True)
 class _Queue:
-    """Rows of a variable, read as `state`, and the newest rows, which `joined` concatenates."""
+    """A variable, read as `state`, that keeps rows; `joined` concatenates them and the newest rows."""
 
     contents: Contents
     joined: TfliteOperator
@@ -158,36 +162,36 @@ class _Queue:
         axis = self.joined.integer("Axis") % len(self.state.shape)
         return axis, self.contents.tensors[self.joined.inputs[1]].shape[axis]
 
-    def is_sound(self) -> bool:
-        """Whether the stored values of all mean the same, and the newest rows fit."""
-        newest, whole = (self.contents.tensors[at] for at in (self.joined.inputs[1], self.joined.outputs[0]))
-        rank = len(whole.shape)
+    def fits(self) -> bool:
+        """Whether all tensors have the same type and scales, and the newest rows fit."""
+        newest, result = (self.contents.tensors[at] for at in (self.joined.inputs[1], self.joined.outputs[0]))
+        rank = len(result.shape)
         if not (
             rank == len(newest.shape) == len(self.state.shape) and -rank <= self.joined.integer("Axis") < rank
         ):
             return False
         axis, rows = self.moved
-        alike = (
-            self.state.kind == newest.kind == whole.kind
-            and self.state.scales == newest.scales == whole.scales
+        same_scales = (
+            self.state.kind == newest.kind == result.kind
+            and self.state.scales == newest.scales == result.scales
         )
-        return fused(self.joined) is None and alike and rows <= whole.shape[axis]
+        return fused(self.joined) is None and same_scales and rows <= result.shape[axis]
 
     def translate(self, writer: Writer, operator: TfliteOperator) -> None:
-        """Write the queue: a state that holds all rows, to which the newest ones are appended."""
-        newest, whole = writer.input(operator, 1), writer.output(operator)
+        """Write the QUEUE: a state with all rows, to which the newest rows are appended."""
+        newest, result = writer.input(operator, 1), writer.output(operator)
         axis, rows = self.moved
-        first = initial_value(self.state, self.initial)
-        if first.shape[axis] < whole.shape[axis]:
-            oldest = np.repeat(np.take(first, [0], axis), rows, axis)  # they leave in the first run
-            first = np.concatenate([oldest, first], axis)
-        name = writer.kept_input(self.state, whole.shape)
-        writer.keep(whole, queue_node(writer, (writer.raw(newest), name), axis, rows))
-        writer.keep_state(name, writer.name(whole), writer.constant(first))
+        values = initial_value(self.state, self.initial)
+        if values.shape[axis] < result.shape[axis]:
+            oldest = np.repeat(np.take(values, [0], axis), rows, axis)  # rows that leave in the first run
+            values = np.concatenate([oldest, values], axis)
+        name = writer.kept_input(self.state, result.shape)
+        writer.keep(result, queue_node(writer, (writer.raw(newest), name), axis, rows))
+        writer.keep_state(name, writer.name(result), writer.constant(values))
 
 
-def _is_tail(contents: Contents, operator: TfliteOperator, source: int, rows: tuple[int, int]) -> bool:
-    """Whether the operator takes all of a tensor but its first rows along an axis."""
+def _drops_first(contents: Contents, operator: TfliteOperator, source: int, rows: tuple[int, int]) -> bool:
+    """Whether a slice takes a tensor without its first rows; `rows`: the axis and their number."""
     if operator.op not in _SLICES or operator.inputs[0] != source:
         return False
     bounds = [contents.tensors[number] for number in operator.inputs[1:]]
@@ -201,7 +205,7 @@ def _is_tail(contents: Contents, operator: TfliteOperator, source: int, rows: tu
 def _ranges(
     operator: TfliteOperator, shape: tuple[int, ...], bounds: list[list[int]]
 ) -> list[tuple[int, int]] | None:
-    """The begin and end along each axis, None for steps and dropped axes."""
+    """The begin and end of a slice along each axis; None if it has steps or removes axes."""
     if any(len(each) != len(shape) for each in bounds):
         return None
     begins, ends = bounds[:2]
@@ -219,7 +223,7 @@ def _ranges(
 
 
 def _clipped(place: int, size: int) -> int:
-    """A place along an axis, which counts from the end if it is negative."""
+    """A place, which counts from the end if it is negative, clipped to [0, size]."""
     return min(max(place + size if place < 0 else place, 0), size)
 
 
@@ -228,6 +232,6 @@ def _readers(contents: Contents, tensor: int) -> list[TfliteOperator]:
 
 
 def _only_reader(contents: Contents, tensor: int) -> TfliteOperator | None:
-    """The operator that alone reads a tensor; None for several, or an output of the file."""
+    """The only operator that reads a tensor; None for several, or an output of the file."""
     readers = _readers(contents, tensor)
     return readers[0] if len(readers) == 1 and tensor not in contents.outputs else None

@@ -1,8 +1,8 @@
-"""Resource variables: values that stay from one inference to the next, as states of the graph.
+"""Resource variables, which keep values from one inference to the next, as states of the graph.
 
-A variable that each inference replaces by the last rows of itself and newer rows becomes a queue, which also
-is the concatenation that the file computes. Any other variable that is read before it is assigned is copied
-when it is read.
+A variable that each inference replaces by its last rows and newer rows becomes a queue, which is also the
+concatenation that the file computes. Any other variable that is read before it is assigned is copied when it
+is read.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from mcudeploy.frontend.tflite.writer import Writer
 
 @dataclass(frozen=True, slots=True)
 class Variables:
-    """Operators in an order in which states can be replaced in place, and the translations of some."""
+    """Operators in an order in which states can be replaced in place; by number, translations of some."""
 
     operators: tuple[TfliteOperator, ...]
     translations: Mapping[int, Translation]
 
 
 def variables_of(contents: Contents) -> Variables:
-    """The translations of the operators, by number, that read or write variables of the file.
+    """Make the translations of the operators that read or write variables of the file.
 
-    Operators of variables that are not states of a graph have none.
+    An operator whose variable VAR_HANDLE does not name has none.
     """
     translations: dict[int, Translation] = {}
     variables: dict[str, Variable] = {}
@@ -46,21 +46,21 @@ def variables_of(contents: Contents) -> Variables:
             else:
                 variable.reads.append(operator)
     contents = _with_assigned(contents, variables)
-    after: dict[int, int] = {}
-    plain = all(map(_assigns, contents.called.values()))
+    predecessors: dict[int, int] = {}
+    only_assigns = all(map(_only_assigns, contents.called.values()))
     for variable in variables.values():
-        if plain:
-            translations |= _translations(contents, variable, after)
+        if only_assigns:
+            translations |= _translations(contents, variable, predecessors)
         else:
             translations |= dict.fromkeys((it.index for it in variable.reads), _COMPUTED)
-    ordered = _ordered(contents, after)
+    ordered = _ordered(contents, predecessors)
     if ordered is None:
-        ordered, translations = contents.operators, translations | dict.fromkeys(after, _CROSSED)
+        ordered, translations = contents.operators, translations | dict.fromkeys(predecessors, _CROSSED)
     return Variables(ordered, translations)
 
 
 def _with_assigned(contents: Contents, variables: Mapping[str, Variable]) -> Contents:
-    """The contents in which a read after an assignment has the assigned tensor as a further input."""
+    """The contents, in which a read after an assignment has the assigned tensor as a further input."""
     sources = {number: source for it in variables.values() for number, source in it.later.items()}
     operators = (
         replace(it, inputs=(*it.inputs, sources[it.index])) if it.index in sources else it
@@ -70,7 +70,7 @@ def _with_assigned(contents: Contents, variables: Mapping[str, Variable]) -> Con
 
 
 def _refused(why: str) -> Translation:
-    """The translation of an operator that raises Unsupported."""
+    """A translation that raises Unsupported."""
 
     def translate(_: Writer, __: TfliteOperator) -> None:
         raise Unsupported(why)
@@ -78,7 +78,7 @@ def _refused(why: str) -> Translation:
     return translate
 
 
-_CROSSED = _refused("several variables are assigned values that need each other's last one")
+_CROSSED = _refused("several variables are assigned values that need each other's value of the last run")
 _COMPUTED = _refused("CALL_ONCE runs a subgraph that does more than assign constants to variables")
 
 
@@ -91,7 +91,7 @@ def _handles(contents: Contents) -> dict[int, str]:
     }
 
 
-def _assigns(called: Contents) -> bool:
+def _only_assigns(called: Contents) -> bool:
     """Whether a subgraph only assigns constants to variables."""
     handles = _handles(called)
     return all(
@@ -116,8 +116,13 @@ def _initial(contents: Contents, name: str) -> TfliteTensor | None:
     return constant
 
 
-def _translations(contents: Contents, variable: Variable, after: dict[int, int]) -> dict[int, Translation]:
-    """The translations of one variable. In `after`, by number, the operator that must run before one."""
+def _translations(
+    contents: Contents, variable: Variable, predecessors: dict[int, int]
+) -> dict[int, Translation]:
+    """The translations of a variable's operators, by number.
+
+    Adds to `predecessors`, by number of an operator, another one that must run before it.
+    """
     translations: dict[int, Translation] = {number: _same(it) for number, it in variable.later.items()}
     translations |= {operator.index: nothing for operator in variable.assigned}
     if not variable.reads:
@@ -133,12 +138,12 @@ def _translations(contents: Contents, variable: Variable, after: dict[int, int])
         return translations | {first.index: nothing, **queue}
     if _depends(contents, last, first):
         return translations | {first.index: state.load, last.index: state.store}
-    after[first.index] = last.index
+    predecessors[first.index] = last.index
     return translations | {last.index: state.delay, first.index: state.delayed}
 
 
 def _same(tensor: int) -> Translation:
-    """The result is another tensor of the file."""
+    """A translation whose result is another tensor of the file."""
 
     def translate(writer: Writer, operator: TfliteOperator) -> None:
         writer.keep(writer.output(operator), writer.raw(writer.numbered(tensor)))
@@ -147,7 +152,7 @@ def _same(tensor: int) -> Translation:
 
 
 def _depends(contents: Contents, last: TfliteOperator, first: TfliteOperator) -> bool:
-    """Whether an operator depends on the results of another one."""
+    """Whether the assigned value of `last` depends on the results of `first`."""
     reached = set(first.outputs)
     for operator in contents.operators:
         if not reached.isdisjoint(operator.inputs):
@@ -155,17 +160,17 @@ def _depends(contents: Contents, last: TfliteOperator, first: TfliteOperator) ->
     return last.inputs[1] in reached
 
 
-def _ordered(contents: Contents, after: Mapping[int, int]) -> tuple[TfliteOperator, ...] | None:
-    """Sort the operators topologically, otherwise in the order of the file.
+def _ordered(contents: Contents, predecessors: Mapping[int, int]) -> tuple[TfliteOperator, ...] | None:
+    """Sort the operators topologically, otherwise in the order of the file; None if there is no such order.
 
-    `after`: by number of an operator, another one that must come before it. None if there is no such order.
+    `predecessors`: by number of an operator, another one that must come before it.
     """
-    if not after:
+    if not predecessors:
         return contents.operators
     producers = {number: operator.index for operator in contents.operators for number in operator.outputs}
     needed = {
         operator.index: {producers[number] for number in operator.inputs if number in producers}
-        | {number for number in (after.get(operator.index),) if number is not None}
+        | {number for number in (predecessors.get(operator.index),) if number is not None}
         for operator in contents.operators
     }
     by_index = {operator.index: operator for operator in contents.operators}

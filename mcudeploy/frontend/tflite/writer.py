@@ -1,4 +1,4 @@
-"""The ONNX model under construction: float values after DequantizeLinear, results before QuantizeLinear."""
+"""The ONNX model of a .tflite file under construction, in QDQ form."""
 
 from __future__ import annotations
 
@@ -30,7 +30,10 @@ _TO_CHANNELS_FIRST, _TO_CHANNELS_LAST = [0, 3, 1, 2], [0, 2, 3, 1]
 
 
 class Writer:
-    """Collects nodes and constants. Values are named by ONNX names; tensors of the file keep theirs."""
+    """Collects nodes and constants. Translations use ONNX names of values; tensors keep their names.
+
+    `_journal`: functions that undo the changes of the current operator.
+    """
 
     def __init__(self, contents: Contents) -> None:
         self._contents = contents
@@ -38,10 +41,10 @@ class Writer:
         self._label = ""
         self._labels: dict[str, int] = {}
         self._names = names_of(contents)
-        self._taken = dict.fromkeys(self._names, 1)
+        self._used_names = dict.fromkeys(self._names, 1)
         self._nodes: list[NodeProto] = []
         self._constants: dict[str, TensorProto] = {}
-        self._made: dict[int, TfliteTensor] = {}
+        self._available: dict[int, TfliteTensor] = {}
         self.notes: list[str] = list(contents.notes)
         self.states: list[KeptState] = []
         self.functions: list[FunctionProto] = []
@@ -50,19 +53,19 @@ class Writer:
         self._state_names: dict[tuple[int, int], str] = {}
         self._state_place = 0, 0
         self._continues = False
-        self._further: list[ValueInfoProto] = []
+        self._declared: list[ValueInfoProto] = []
         self._reals: dict[tuple[int, Scales | None], str] = {}
         self._first = 0
         self._fresh: set[str] = set()
         self._journal: list[Callable[[], object]] = []
         for number in contents.inputs:
             self._inform(contents.tensors[number])
-        self._infos_now = {info.name: info for info in self._infos(self._made.values())}
+        self._infos_now = {info.name: info for info in self._infos(self._available.values())}
 
     # -- operands ------------------------------------------------------------------------------
 
     def begin(self, operator: TfliteOperator) -> None:
-        """Begin an operator, to which all later nodes belong."""
+        """Begin an operator: all nodes until the next call belong to it."""
         self._label = operator.label
         self._continues = operator.index in self._contents.continued
         self._state_place = self._contents.continued.get(operator.index, operator.index), 0
@@ -71,27 +74,27 @@ class Writer:
         self._journal.clear()
 
     def undo(self) -> None:
-        """Discard the nodes of the current operator, and constants that become unread."""
+        """Discard the nodes of the current operator, and its other changes."""
         del self._nodes[self._first :]
-        for back in self._journal:
-            back()
+        for undo_change in self._journal:
+            undo_change()
         self._journal.clear()
         self._fresh.clear()
 
     def note_once(self, text: str) -> None:
-        """Add a note to the user, unless there is one of this text."""
+        """Add a note to the user, unless there is one with this text."""
         if text not in self.notes:
             self.notes.append(text)
             self._journal.append(lambda: self.notes.remove(text))
 
-    def given(self, operator: TfliteOperator, position: int) -> TfliteTensor | None:
+    def optional_input(self, operator: TfliteOperator, position: int) -> TfliteTensor | None:
         """An input tensor; None if it is left out."""
         number = operator.inputs[position] if position < len(operator.inputs) else -1
         return None if number < 0 else self._tensors[number]
 
     def input(self, operator: TfliteOperator, position: int) -> TfliteTensor:
         """An input tensor. Raises Unsupported if it is left out."""
-        tensor = self.given(operator, position)
+        tensor = self.optional_input(operator, position)
         if tensor is None:
             raise Unsupported(f"it has no input {position}")
         return tensor
@@ -128,27 +131,28 @@ class Writer:
         return constant is not None
 
     def state_shape(self, operator: TfliteOperator, file: Sequence[TfliteTensor]) -> None:
-        """Set the shape of the result if it follows from the inputs and the translation takes it from there;
-        `file` has all tensors of the file.
+        """Set the shape of the result of an operator whose translation reads the shape.
+
+        `file` has all tensors of the file, with their shapes in it.
         """
         numbers = [*(number for number in operator.inputs if number >= 0), *operator.outputs[:1]]
         now = [self._tensors[number] for number in numbers]
         shape = stated_shape(operator, [file[number] for number in numbers], now)
         if shape is not None:
-            self.settle(now[-1], shape)
+            self.set_shape(now[-1], shape)
 
     def infer_shapes(self, operator: TfliteOperator) -> None:
         """Set the shapes of the current operator's results to the inferred ones."""
         infer(self._nodes[self._first :], self._constants, self._infos_now, OPSET)
         for number in operator.outputs:
             tensor = self._tensors[number]
-            self.settle(tensor, shape_in(self._infos_now, self.name(tensor)))
+            self.set_shape(tensor, shape_in(self._infos_now, self.name(tensor)))
 
-    def settle(self, tensor: TfliteTensor, shape: tuple[int, ...]) -> None:
-        """Replace the shape of a tensor, which the file need not state right."""
+    def set_shape(self, tensor: TfliteTensor, shape: tuple[int, ...]) -> None:
+        """Replace the shape of a tensor, which may be wrong in the file."""
         self._tensors[tensor.index] = replace(tensor, shape=shape)
-        if tensor.index in self._made:
-            self._made[tensor.index] = self._tensors[tensor.index]
+        if tensor.index in self._available:
+            self._available[tensor.index] = self._tensors[tensor.index]
 
     def raw(self, tensor: TfliteTensor) -> str:
         """The tensor as in the file: integers if it is quantised."""
@@ -185,7 +189,7 @@ class Writer:
         return self.dequantized(self.raw(tensor), scales.scale, tensor.dtype or "", scales)
 
     def dequantized(self, name: str, scale: Sequence[float], dtype: str, scales: Scales) -> str:
-        """DequantizeLinear of integers, by scales that may differ from the file's."""
+        """Add a DequantizeLinear of integers by `scale`, which may differ from that of `scales`."""
         inputs = [name, *self._constants_of(scale, scales.zero_point, dtype)]
         if len(scale) == 1:
             return self.part("DequantizeLinear", inputs)
@@ -210,7 +214,10 @@ class Writer:
         return self.channels_first(self.real(tensor), tensor)
 
     def channels_first(self, name: str, tensor: TfliteTensor) -> str:
-        """A value of this tensor's shape, [N, H, W, C], as [N, C, H, W]. Raises Unsupported for others."""
+        """Transpose a value of the tensor's shape, [N, H, W, C], to [N, C, H, W].
+
+        Raises Unsupported for other ranks.
+        """
         if len(tensor.shape) != 4:
             raise Unsupported(
                 f"{tensor.label} has the shape {list(tensor.shape)}; an image has four dimensions"
@@ -218,7 +225,7 @@ class Writer:
         return self.part("Transpose", [name], perm=_TO_CHANNELS_FIRST)
 
     def channels_last(self, name: str) -> str:
-        """[N, C, H, W] as [N, H, W, C]."""
+        """Transpose a value [N, C, H, W] to [N, H, W, C]."""
         return self.part("Transpose", [name], perm=_TO_CHANNELS_LAST)
 
     def state(self, tensor: TfliteTensor, shape: Sequence[int], dtype: str = "float32") -> str:
@@ -237,9 +244,9 @@ class Writer:
         return name
 
     def kept_input(self, tensor: TfliteTensor, shape: Sequence[int]) -> str:
-        """Add a graph input of this shape, of the tensor's type, for a state that is read as the tensor.
+        """Add a graph input of this shape and the tensor's type for a state; return its name.
 
-        An operator that continues the states of an earlier one reads their last content instead.
+        An operator that continues the states of an earlier one gets the last content of its state instead.
         """
         operator, number = place = self._state_place
         self._state_place = operator, number + 1
@@ -252,14 +259,16 @@ class Writer:
         self._journal.append(self._state_inputs.pop)
         return name
 
-    def keep_state(self, before: str, after: str, first: str = "") -> None:
-        """Register the state `before`: initially the constant `first`, or zeros; after each inference the
-        value `after`. If `before` is the value of an earlier operator, it is the same state.
+    def keep_state(self, before: str, after: str, initial: str = "") -> None:
+        """Register a state, whose content is `before` in a run and `after` in the next one.
+
+        It is initially the constant `initial`, or zeros. If `before` is the content that an earlier operator
+        has left, both operators change the same state.
         """
         earlier = list(self.states)
         self.states = [replace(it, after=after) if it.after == before else it for it in earlier]
         if self.states == earlier:
-            self.states.append(KeptState(before, after, first))
+            self.states.append(KeptState(before, after, initial))
         self._journal.append(lambda: setattr(self, "states", earlier))
 
     def require_one_run(self) -> None:
@@ -270,10 +279,10 @@ class Writer:
                 "SignalDelay, the noise of a filter bank and variables can do that"
             )
 
-    def known(self, name: str, shape: Sequence[int], dtype: str = "float32") -> None:
+    def declare(self, name: str, shape: Sequence[int], dtype: str = "float32") -> None:
         """State the shape and type of a value that ONNX cannot infer."""
-        self._further.append(_info(name, shape, dtype))
-        self._journal.append(self._further.pop)
+        self._declared.append(_info(name, shape, dtype))
+        self._journal.append(self._declared.pop)
 
     # -- results -------------------------------------------------------------------------------
 
@@ -286,29 +295,29 @@ class Writer:
         return name
 
     def int64(self, values: int | Sequence[int]) -> str:
-        """Add a constant of sizes, axes or limits; return its name."""
+        """Add a constant of int64; return its name."""
         return self.constant(np.array(values, np.int64))
 
     def float32(self, values: ArrayLike) -> str:
-        """Add a constant of numbers; return its name."""
+        """Add a constant of float32; return its name."""
         return self.constant(np.array(values, np.float32))
 
     def reshaped(self, name: str, shape: Sequence[int]) -> str:
-        """Add a Reshape that is not an operator of the file by itself; return the name of its result."""
+        """Add a Reshape as a part of the current operator; return the name of its result."""
         return self.part("Reshape", [name, self.int64(shape)])
 
     def node(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """Add a node of one output, which represents the operator in ONNX; return its name."""
+        """Add the main node of the current operator, which has its label; return the name of its output."""
         return self.nodes(op, inputs, 1, **attributes)[0]
 
     def part(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        """Add a node of one output that does not represent the operator in ONNX; return its name."""
+        """Add another node of the current operator; return the name of its only output."""
         return self.nodes(op, inputs, 1, main=False, **attributes)[0]
 
     def nodes(
         self, op: str, inputs: Sequence[str], count: int, *, main: bool = True, **attributes: Any
     ) -> list[str]:
-        """Add a node of several outputs and return their names."""
+        """Add a node of several outputs, by default the main one of the operator; return their names."""
         label = self._label if main and self._label not in self._labels else f"{self._label} ({op})"
         outputs = [self._unique(f"{self._label}:{op}") for _ in range(count)]
         self._nodes.append(helper.make_node(op, inputs, outputs, self._numbered(label), **attributes))
@@ -316,14 +325,14 @@ class Writer:
         return outputs
 
     def overload(self, function: Callable[[str], FunctionProto]) -> str:
-        """Add a function that defines one node of an operator that ONNX lacks; return its overload's name."""
+        """Add the function that defines one node of an operator that ONNX lacks; return its overload name."""
         name = str(len(self.functions))
         self.functions.append(function(name))
         self._journal.append(self.functions.pop)
         return name
 
     def producer(self, tensor: TfliteTensor) -> TfliteOperator | None:
-        """The operator that makes a tensor."""
+        """The operator that computes a tensor; None for inputs and constants."""
         return next((it for it in self._contents.operators if tensor.index in it.outputs), None)
 
     def readers(self, tensor: TfliteTensor) -> list[TfliteOperator]:
@@ -342,20 +351,20 @@ class Writer:
         return label if number == 1 else f"{label} {number}"
 
     def round_exactly(self, name: str, tensor: TfliteTensor) -> None:
-        """Mark the node of this value as rounding like TFLite: a mean of integers on the tensor's scale, ties
-        away from zero.
+        """State that the last node, of the value `name`, rounds like TFLite, on the tensor's scale.
+
+        It is a mean of integers, with ties away from zero.
         """
         scales, label = parameters(tensor), self._nodes[-1].name
         assert name in self._nodes[-1].output
         ties: Ties = "up" if tensor.kind == "UINT8" else "away"
-        meaning = Quantization(scales.scale[0], scales.zero_point[0])
-        self.roundings[label] = ExactRounding(ties, meaning)
+        self.roundings[label] = ExactRounding(ties, Quantization(scales.scale[0], scales.zero_point[0]))
         self._journal.append(lambda: self.roundings.pop(label, None))
 
     def finish(self, tensor: TfliteTensor, name: str, bounds: Bounds = None, *, late: bool = False) -> None:
-        """Assign the float value to the tensor: clipped, and quantised if the tensor is.
+        """Assign a float value to the tensor: clipped to `bounds`, and quantised if the tensor is.
 
-        A clip implied by the quantisation is omitted. `late`: values are quantised, then clipped.
+        A clip that the quantisation implies is omitted. `late`: values are quantised, then clipped.
         """
         if late and tensor.kind != "FLOAT32" and self._limits(tensor, bounds) is not None:
             name = self.as_stored(name, tensor)
@@ -363,7 +372,7 @@ class Writer:
         self._define(tensor, name if tensor.kind == "FLOAT32" else self.quantized(name, tensor))
 
     def as_stored(self, name: str, tensor: TfliteTensor, bounds: Bounds = None) -> str:
-        """The float value clipped and quantised as the tensor, as float again."""
+        """Clip a float value and quantise it as the tensor; return it dequantised."""
         name = self._clip(name, self._limits(tensor, bounds))
         if tensor.kind == "FLOAT32":
             return name
@@ -380,7 +389,7 @@ class Writer:
         return stored_bounds(bounds, scales, tensor.dtype or "")
 
     def quantized(self, name: str, tensor: TfliteTensor) -> str:
-        """The float value as the tensor's integers."""
+        """Add the QuantizeLinear of a float value to the tensor's integers."""
         return self.part("QuantizeLinear", [name, *self.parameters(tensor)])
 
     def _clip(self, name: str, bounds: Bounds) -> str:
@@ -392,11 +401,11 @@ class Writer:
         return self.part("Clip", [name, *limits])
 
     def keep(self, tensor: TfliteTensor, name: str) -> None:
-        """Assign the value to the tensor unchanged, as integers if the tensor is quantised."""
+        """Assign a value to the tensor as it is; it must be integers if the tensor is quantised."""
         self._define(tensor, name)
 
     def _define(self, tensor: TfliteTensor, name: str) -> None:
-        """Add an Identity if the value has another name; it is removed before lowering."""
+        """Give the value the tensor's name, by an Identity if it is not the result of the last node."""
         own = self.name(tensor)
         last = self._nodes[-1] if self._nodes else None
         if last is not None and list(last.output) == [name] and name in self._fresh:
@@ -408,9 +417,9 @@ class Writer:
         self._inform(tensor)
 
     def refuse(self, operator: TfliteOperator) -> None:
-        """Add a node of DOMAIN for an operator that cannot be translated: the front end names it."""
+        """Add a node of DOMAIN for an operator that cannot be translated; lowering will refuse it by name."""
         tensors = self._tensors
-        inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._made]
+        inputs = [self.name(tensors[number]) for number in operator.inputs if number in self._available]
         results = [tensors[number] for number in operator.outputs]
         outputs = [self.name(tensor) for tensor in results] or [self._unique(f"{self._label}:nothing")]
         op = printable(operator.op)
@@ -418,7 +427,7 @@ class Writer:
         for tensor in results:
             self._inform(tensor)
 
-    # -- names and the whole --------------------------------------------------------------------
+    # -- names and the model --------------------------------------------------------------------
 
     def name(self, tensor: TfliteTensor) -> str:
         """The ONNX name of a tensor."""
@@ -426,21 +435,21 @@ class Writer:
 
     def _unique(self, wish: str) -> str:
         while True:
-            number = self._taken.get(wish, 0)
-            self._taken[wish] = number + 1
+            number = self._used_names.get(wish, 0)
+            self._used_names[wish] = number + 1
             name = f"{wish}#{number}" if number else wish
-            if number == 0 or name not in self._taken:
-                self._taken.setdefault(name, 1)
+            if number == 0 or name not in self._used_names:
+                self._used_names.setdefault(name, 1)
                 return name
 
     def _inform(self, tensor: TfliteTensor) -> None:
         """Mark the tensor as available."""
-        if tensor.index not in self._made:
-            self._made[tensor.index] = tensor
-            self._journal.append(lambda: self._made.pop(tensor.index, None))
+        if tensor.index not in self._available:
+            self._available[tensor.index] = tensor
+            self._journal.append(lambda: self._available.pop(tensor.index, None))
 
     def _infos(self, tensors: Iterable[TfliteTensor]) -> list[ValueInfoProto]:
-        """Shapes and types of the tensors with a type that ONNX has."""
+        """Shapes and types of the tensors whose type ONNX has."""
         return [
             _info(self.name(tensor), tensor.shape, tensor.dtype)
             for tensor in tensors
@@ -459,7 +468,7 @@ class Writer:
                     f"input or output {tensor.label} is {tensor.kind}; FLOAT32, INT8 and UINT8 are supported"
                 )
         for tensor in outputs:
-            if tensor.data is not None and tensor.index not in self._made:
+            if tensor.data is not None and tensor.index not in self._available:
                 self._keep_constant(tensor)
         state_names = (name for it in self.states for name in (it.after, it.initial))
         nodes = live(self._nodes, {*(self.name(tensor) for tensor in outputs), *state_names})
@@ -468,7 +477,7 @@ class Writer:
         ios = {tensor.index for tensor in (*inputs, *outputs)}
         inner = [
             tensor
-            for number, tensor in self._made.items()
+            for number, tensor in self._available.items()
             if number not in ios and self.name(tensor) in values
         ]
         graph = helper.make_graph(
@@ -477,14 +486,14 @@ class Writer:
             [*self._infos(inputs), *self._state_inputs],
             self._infos(outputs),
             [tensor for name, tensor in self._constants.items() if name in values],
-            value_info=[*self._infos(inner), *(info for info in self._further if info.name in values)],
+            value_info=[*self._infos(inner), *(info for info in self._declared if info.name in values)],
         )
         opsets = [helper.make_opsetid("", OPSET), helper.make_opsetid(DOMAIN, 1)]
         version = _IR_VERSION_OF_OVERLOADS if self.functions else _IR_VERSION
         return helper.make_model(graph, opset_imports=opsets, ir_version=version, producer_name=TRANSLATOR)
 
     def _keep_constant(self, tensor: TfliteTensor) -> None:
-        """Make an output of a constant of the file."""
+        """Make a constant of the file an output: an Identity of a constant with another name."""
         self._constants.pop(self.name(tensor), None)
         value = self.constant(_native(tensor.array()))
         for node in self._nodes:

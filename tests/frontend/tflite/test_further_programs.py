@@ -37,7 +37,7 @@ def test_an_output_that_stands_twice_is_there_once(tmp_path: Path) -> None:
     path = f.save(tmp_path, [x], [y, y, z])
     graph = load(path)
     assert [io.name for io in graph.outputs] == ["t1", "t2"]
-    assert "output 't1' stands several times in the file, and once in the program" in graph.notes
+    assert "output 't1' is listed several times in the file, and once in the program" in graph.notes
     report = reports.verified(path)
     assert report["litert"]["runs"] == 1
 

@@ -1,4 +1,4 @@
-"""Sparse constants: written out as they were, and refused if their tree does not fit."""
+"""Sparse constants: made dense as they were, and refused if their tree does not fit."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def encoded(dense: Array, order: tuple[int, ...], blocked: dict[int, int], lists
 
 
 @given(st.integers(0, 2**32 - 1), st.sets(st.integers(0, 1)), st.sampled_from([0.0, 0.1, 0.7, 1.0]))
-def test_a_tensor_is_written_out_as_it_was(seed: int, axes: set[int], share: float) -> None:
+def test_a_tensor_becomes_dense_as_it_was(seed: int, axes: set[int], share: float) -> None:
     random = np.random.default_rng(seed)
     shape = tuple(random.integers(1, 4, 2) * 2)
     dense = random.integers(1, 100, shape) * (random.random(shape) < share)
@@ -50,7 +50,7 @@ def test_a_tensor_is_written_out_as_it_was(seed: int, axes: set[int], share: flo
     order = tuple(random.permutation(2).tolist()) + tuple(range(2, 2 + len(axes)))
     lists = frozenset(depth for depth in range(2) if random.random() < 0.5)
     values, sparsity = encoded(dense.astype(np.int8), order, blocked, lists)
-    assert np.array_equal(sparsity.written_out(values, shape), dense)
+    assert np.array_equal(sparsity.dense(values, shape), dense)
 
 
 @pytest.mark.parametrize(
@@ -71,6 +71,6 @@ def test_a_tensor_is_written_out_as_it_was(seed: int, axes: set[int], share: flo
 )
 def test_a_tree_that_does_not_fit_is_refused(change: dict[str, Any], reason: str) -> None:
     sound = Sparsity((0, 1), (), (TreeLevel(1), TreeLevel(4)))
-    assert sound.written_out(np.arange(4), (1, 4)).tolist() == [[0, 1, 2, 3]]
+    assert sound.dense(np.arange(4), (1, 4)).tolist() == [[0, 1, 2, 3]]
     with pytest.raises(ValueError, match=reason):
-        replace(sound, **change).written_out(np.arange(4), (1, 4))
+        replace(sound, **change).dense(np.arange(4), (1, 4))
