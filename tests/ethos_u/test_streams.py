@@ -18,7 +18,7 @@ from mcudeploy.boards.catalogue import load_board
 from mcudeploy.checker.owners import PlanFaultError
 from mcudeploy.extensions.ethos_u.registers import CODE_BITS, LONG, OPERATIONS, SHORT, Stream, decode
 from mcudeploy.extensions.ethos_u.stream_judge import Touched, check_streams, columns_read, fault_of
-from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, block_of, parts_of, unit_steps, words_of
+from mcudeploy.extensions.ethos_u.unit_steps import UnitRows, block_of, unit_steps, window_parts, words_of
 from mcudeploy.ir.graph import Operator, Tensor
 from mcudeploy.ir.interval import Interval
 from mcudeploy.planner.model.model import load_model
@@ -43,7 +43,7 @@ def test_the_kernel_makes_these_words(kernel: ctypes.CDLL, seed: int) -> None:
         if mixed:
             rng.shuffle(offsets)
         expected: list[int | list[int]] = []
-        parts = list(parts_of(call, Interval(0, y.shape[0]), offsets.__getitem__, x.row_bytes))
+        parts = list(window_parts(call, Interval(0, y.shape[0]), offsets.__getitem__, x.row_bytes))
         expected += [part for part in parts if isinstance(part, int)]
         streams = [part for part in parts if isinstance(part, UnitRows)]
         expected += [
@@ -58,7 +58,7 @@ def stream_of(
 ) -> tuple[list[int], Touched, Tensor, Tensor]:
     operator, x, y = of(seed)
     call = core_and_unit(operator, x, y)[1]
-    (part,) = parts_of(call, Interval(0, y.shape[0]), lambda row: 64 + row * x.row_bytes, x.row_bytes)
+    (part,) = window_parts(call, Interval(0, y.shape[0]), lambda row: 64 + row * x.row_bytes, x.row_bytes)
     assert isinstance(part, UnitRows)
     at = 1 << 14
     words = words_of(call, part, (lambda row: 64 + row * x.row_bytes,), lambda row: at + row * y.row_bytes)
@@ -120,7 +120,7 @@ def test_three_rows_in_any_order_are_the_units() -> None:
     size, top = 40, int(call.params["pad_top"])  # type: ignore[call-overload]
     for order in permutations(range(3)):
         places = [5 * size * order[row % 3] + row // 3 for row in range(100)]
-        (part,) = parts_of(call, Interval(top, top + 1), places.__getitem__, size)
+        (part,) = window_parts(call, Interval(top, top + 1), places.__getitem__, size)
         assert isinstance(part, UnitRows) and len(part.reads) == 3 and part.step
         assert (part.step > 0) == (order != (2, 1, 0))
 

@@ -62,6 +62,8 @@ def micro_speech(front: FrontEnd, *, quantized: bool, esphome: bool = False) -> 
             f"a window of {front.window} samples is too short for micro-speech: 33 and more are not"
         )
     draft = FileDraft()
+
+    # the spectrum of the windowed frame, scaled to use all bits
     samples, frame = _framed(draft, front)
     weights = _single_hann(front.window) if esphome else _hann(front.window, 0.5)
     weights = np.floor((1 << _WEIGHT_BITS) * weights + 0.5)
@@ -71,6 +73,8 @@ def micro_speech(front: FrontEnd, *, quantized: bool, esphome: bool = False) -> 
     draft.operator("SignalFftAutoScale", [frame], [scaled, bits])
     parts = front.length + 2
     spectrum = draft.add("SignalRfft", [scaled], (parts,), "INT16", T=_INT16, fft_length=front.length)
+
+    # the root of the energy in each channel
     bank = _filter_bank(front, 0.5 if esphome else 0.0)
     ends = {"start_index": bank.first, "end_index": bank.end}
     energy = draft.add("SignalEnergy", [spectrum], (parts // 2,), "UINT32", **ends)
@@ -78,6 +82,8 @@ def micro_speech(front: FrontEnd, *, quantized: bool, esphome: bool = False) -> 
     channels = (front.channels,)
     sums = draft.add("SignalFilterBank", [energy, *tables], channels, "UINT64", num_channels=front.channels)
     roots = draft.add("SignalFilterBankSquareRoot", [sums, bits], channels, "UINT32")
+
+    # without noise, at an even loudness, and as logarithms
     signal, noise = draft.tensor("UINT32", channels), draft.tensor("UINT32", channels)
     unit = 1 << _SUBTRACTION_BITS
     even, odd, least = (int(share * unit) for share in (_EVEN_SMOOTHING, _ODD_SMOOTHING, _LEAST_SIGNAL))

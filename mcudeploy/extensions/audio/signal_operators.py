@@ -150,6 +150,7 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"its input and results need {operator.integer('num_channels')} channels each")
     if not 0 <= least < _MOST_FACTOR:
         raise Unsupported(f"min_signal_remaining is {least}; 0 to {_MOST_FACTOR - 1} are possible")
+
     mean = NoiseEstimate(scale_bits, bits, even, odd, clamped)
     rest = NoiseSubtract(scale_bits, least, bits)
     state, name = writer.kept_input(estimate, x.shape), writer.raw(x)
@@ -161,6 +162,7 @@ def noise(writer: Writer, operator: TfliteOperator) -> None:
     )
     writer.declare(after, x.shape, "uint32")
     writer.keep_state(state, after)
+
     value = signal_functions.noise_subtract(Formula(), rest)
     inputs = {"x": name, "noise": after}
     onnx_name = formula_node(

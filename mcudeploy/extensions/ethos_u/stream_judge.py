@@ -315,6 +315,7 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
     wrong = maps.differing(shapes)
     if wrong is not None:
         return wrong
+
     scale = GLOBAL_SCALE if (maps.operation.name, maps.operation.value) == ("POOL", MEAN) else 0
     if maps["OFM_PRECISION"] & ~_ROUNDING != written_precision(size) | scale:
         return "it writes another type, another layout, or has its scales elsewhere"
@@ -323,6 +324,7 @@ def _map_fault(maps: _Maps, touched: Touched, source: Shape, output: Shape) -> s
         return f"the taps of its window lie at other distances: KERNEL_STRIDE is {maps['KERNEL_STRIDE']}"
     if maps["OFM_BLK_HEIGHT_M1"] >= touched.block_rows:
         return f"its blocks have {maps['OFM_BLK_HEIGHT_M1'] + 1} rows, {touched.block_rows} fit the unit"
+
     if (maps.side(0), maps.side(1)) != (len(touched.reads), columns):
         read = f"{maps.side(0)} rows of {maps.side(1)}"
         return f"it reads {read}, its step {len(touched.reads)} of {columns}"

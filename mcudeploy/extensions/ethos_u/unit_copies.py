@@ -140,9 +140,9 @@ def _scales(core: KernelCall, inputs: tuple[Tensor, ...], output: Tensor) -> lis
         return [_UNCHANGED] * len(inputs)
     scales: list[_Scale | None] = []
     for at, tensor in zip(numbers["table_of_input"].tolist(), inputs, strict=True):
-        points = quantization_of(tensor).zero_point, quantization_of(output).zero_point
+        zero_points = quantization_of(tensor).zero_point, quantization_of(output).zero_point
         table = tables[256 * at : 256 * at + 256].astype(np.int64)
-        scales.append(_scale(table, points, _INT8) if table.size else _UNCHANGED)
+        scales.append(_scale(table, zero_points, _INT8) if table.size else _UNCHANGED)
     return scales
 
 
@@ -181,5 +181,5 @@ def clip_calls(
 def _clip(operator: Operator, source: Tensor, output: Tensor) -> _Scale | None:
     """Return the scale, with a clip, that gives the results of a table; None if there is none."""
     table = operator.constants["table"].astype(np.int64)
-    points = quantization_of(source).zero_point, quantization_of(output).zero_point
-    return _scale(table, points, (int(table.min()), int(table.max())))
+    zero_points = quantization_of(source).zero_point, quantization_of(output).zero_point
+    return _scale(table, zero_points, (int(table.min()), int(table.max())))

@@ -56,12 +56,12 @@ Registers = dict[str, int]
 class _Operands:
     """The two operands in the order of the unit, whose first operand has the output's shape.
 
-    `position`: of the first operand in the operator. `points`: the quantisations of both. `shape`: of the
+    `position`: of the first operand in the operator. `quantizations`: of both. `shape`: of the
     second operand. `value_bytes`: of a value of both. `constant`: the second operand, None if it is an input.
     """
 
     position: int
-    points: tuple[Quantization, Quantization]
+    quantizations: tuple[Quantization, Quantization]
     shape: Shape
     value_bytes: int
     constant: ConstantArray | None
@@ -101,9 +101,11 @@ def binary_calls(
     assert isinstance(operator.op, Binary | BinaryInt16)
     function, scalar, unit = operator.op.function, operands.scalar, UNITS[isa.unit]
     value_bytes = operands.value_bytes
+
     block, stream = find_pair_block(unit, output.shape, value_bytes), Stream()
     _set_first(stream, inputs[operands.number], output)
-    stream.set(IFM2_ZERO_POINT=operands.points[1].zero_point, IFM2_PRECISION=read_precision(value_bytes))
+    zero_point = operands.quantizations[1].zero_point
+    stream.set(IFM2_ZERO_POINT=zero_point, IFM2_PRECISION=read_precision(value_bytes))
     if scalar is not None:
         stream.set(IFM2_BROADCAST=SCALAR, IFM2_SCALAR=scalar)
     else:
@@ -112,6 +114,7 @@ def binary_calls(
         stream.set(IFM2_BASE2=0, IFM2_BROADCAST=_broadcast(operands.shape, output.shape))
     stream.set(**scaling)
     _set_pair_block(stream, block)
+
     constant = None
     if operands.constant is not None and scalar is None:
         constant = np.zeros(-(-operands.constant.nbytes // UNIT_ALIGNMENT) * UNIT_ALIGNMENT, np.int8)
@@ -190,13 +193,13 @@ def _operands(operator: Operator, inputs: tuple[Tensor, ...], output: Tensor) ->
     """
     op = operator.op
     assert isinstance(op, Binary | BinaryInt16)
-    shapes, points = op.operands(tuple(it.shape for it in inputs)), (Quantization(1.0, 0),) * 2
+    shapes, quantizations = op.operands(tuple(it.shape for it in inputs)), (Quantization(1.0, 0),) * 2
     if isinstance(op, Binary):
-        points = op.operand_quantizations(inputs)
+        quantizations = op.operand_quantizations(inputs)
     for first in (0, 1) if op.function != "sub" else (0,):
         if shapes[first] == output.shape and op.constant_operand != first:
             constant = None if op.constant_operand is None else operator.constants["constant"]
-            ordered = points[first], points[1 - first]
+            ordered = quantizations[first], quantizations[1 - first]
             return _Operands(first, ordered, shapes[1 - first], output.dtype.size_bytes, constant)
     return None
 
@@ -253,8 +256,8 @@ def _sum_once(numbers: dict[str, int], operands: _Operands) -> Registers | None:
     b = (STORED if operands.constant is None else np.unique(operands.constant)).astype(np.int64)
     sums = a * first + b * other + numbers["quant.constant"]
     core = (sums + (1 << shift - 1) - 1 + (sums >> shift & 1)) >> shift
-    sums = (a - operands.points[0].zero_point) * factors[0]
-    sums = sums + sign * (b - operands.points[1].zero_point) * factors[1]
+    sums = (a - operands.quantizations[0].zero_point) * factors[0]
+    sums = sums + sign * (b - operands.quantizations[1].zero_point) * factors[1]
     unit = scaled(sums, *scale)
     low, high = (numbers[f"act.{it}"] - numbers["quant.zero_point"] for it in ("min", "max"))
     if (np.clip(core, low, high) != np.clip(unit, low, high)).any():

@@ -28,8 +28,8 @@ Address = Callable[[int], int]
 class UnitRows:
     """The output rows of one stream, and the input rows that it reads, in one run or two.
 
-    `middle`: the input row after the first run. `above`, `below`: rows of padding. `number`: the copied
-    input. `step`: the bytes from row to row of both runs, 0 if the rows are contiguous.
+    `middle`: the input row after the first run. `above`, `below`: rows of padding. `number`: of the
+    copied input. `step`: the bytes from row to row of both runs, 0 if the rows are contiguous.
     """
 
     rows: Interval
@@ -64,7 +64,9 @@ class UnitStep:
         return any(isinstance(part, int) for part in self.parts)
 
 
-def parts_of(call: KernelCall, rows: Interval, source: Address, row_bytes: int) -> Iterator[UnitRows | int]:
+def window_parts(
+    call: KernelCall, rows: Interval, source: Address, row_bytes: int
+) -> Iterator[UnitRows | int]:
     """Yield the parts of a step of windows; `source`: the address of an input row.
 
     A part has the most output rows whose input rows lie in two contiguous runs. A single row that has more
@@ -279,7 +281,7 @@ def _step(tiled: TiledGraph, places: Locations, call: KernelCall, entry: Run, ti
         row_bytes = tuple(graph.tensors[name].row_bytes for name in operator.inputs)
         parts = copy_parts(call, rows, sources, row_bytes)
     else:
-        parts = parts_of(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
+        parts = window_parts(call, rows, sources[0], graph.tensors[operator.inputs[0]].row_bytes)
     if operator.op.accumulates:  # the core adds up rows in more than two runs
         parts = (it for it in parts if isinstance(it, UnitRows) and not it.step)
     memories = (*(memory for _, memory in read), target.memory)

@@ -91,6 +91,7 @@ class LstmInt8(PlainOperator):
                 ),
             ]
         )
+
         by_gate = biases.reshape(2, LSTM_GATES, self.hidden)
         filled = np.pad(by_gate, ((0, 0), (0, 0), (0, cells - self.hidden)))
         scales = np.array([(scale.multiplier, scale.exponent) for scale in self.scales], np.int32)

@@ -183,6 +183,7 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Ar
             values = [name for name in members if name != labels]
             if len(inputs) == 1 and len(values) == 1:
                 keys = {inputs[0].name: values[0]}
+
             missing = [key for key in keys.values() if key not in members]
             if missing:
                 others = "no arrays at all" if labels is None else f"labels alone, as {labels!r}"
@@ -194,6 +195,7 @@ def _arrays(path: Path, inputs: Sequence[Info]) -> tuple[dict[str, tuple[str, Ar
             names = {name: f"{path} ({printable(key)})" for name, key in keys.items()}
             for info in inputs:
                 _require_stacked(names[info.name], _shape_of(archive, members[keys[info.name]]), info)
+
             wanted = {*keys.values(), *([] if labels is None else [labels])}
             size = sum(members[key].file_size for key in wanted)
             if size > _MOST_BYTES:

@@ -22,7 +22,9 @@ from mcudeploy.verify.compare import Storage
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """`count` bytes from `payload` of a payload, which lie at `offset` of an arena: `chain_piece` in C."""
+    """`count` bytes of a payload, from its byte `payload` on, which lie at `offset` of the arena with number
+    `arena`: `chain_piece` in C.
+    """
 
     payload: int
     offset: int

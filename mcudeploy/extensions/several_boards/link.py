@@ -10,11 +10,11 @@ from mcudeploy.common.errors import UsageError
 
 PACKET_BYTES = 236
 """Payload bytes of a packet: PACKET_BYTES of firmware/chain/chain_link.c."""
-_LINE_BYTES = PACKET_BYTES + 4 + 8 + 2
+_FRAMED_BYTES = PACKET_BYTES + 4 + 8 + 2
 """Bytes of a packet with the session, the frame around it, and its encoding."""
 LINK_RAM_BYTES = 2048
 """RAM of the firmware of a board's two links beside payloads: receive rings, and a frame each way."""
-WINDOW_BYTES = 4 * _LINE_BYTES
+WINDOW_BYTES = 4 * _FRAMED_BYTES
 """Limit of the unconfirmed bytes on a link: four packets."""
 _RECEIVED_INSTRUCTIONS, _SENT_INSTRUCTIONS = 63, 30
 """Instructions of the core for a payload byte: interrupts, packets, checks and confirmations, counted on a
@@ -34,7 +34,7 @@ class UartLink:
     @property
     def bytes_per_second(self) -> float:
         """Payload bytes per second in each direction, without the packets' headers."""
-        return self.baud / 10 * PACKET_BYTES / _LINE_BYTES
+        return self.baud / 10 * PACKET_BYTES / _FRAMED_BYTES
 
     def core_seconds(self, board: Board, received: int, sent: int) -> float:
         """Return the time that links take from a board's core, for the payload bytes of a frame."""

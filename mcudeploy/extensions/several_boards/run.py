@@ -105,6 +105,7 @@ def run_chain(
             )
     if options.hop is not None:
         raise UsageError("--hop is for one board, which keeps rows between runs: leave it out with --chain")
+
     model = read_model(path, options)
     if inputs or expected:
         samples = load_samples(model.graph, inputs, expected, options.seed, reading)
@@ -117,6 +118,7 @@ def run_chain(
     for member in members:
         progress.stage(f"building firmware for {member.title}")
         firmware.append(built(member, len(members), request.link))
+
     with _started(members, firmware, request.link) as nodes:
         progress.stage("measuring each board alone")
         alone = [_alone(node, member) for node, member in zip(nodes, members, strict=True)]
@@ -124,6 +126,7 @@ def run_chain(
         results, record = _results(nodes, members, samples, request.frames, progress)
         states = [node.state() for node in nodes]
         times = _times(nodes, members, record, request.link)
+
     progress.stage("checking every operator against the reference")
     fuse_products = all(member.deployment.board.fuses_products for member in members)
     verdict = _verdict(model, samples, options, progress, fuses_products=fuse_products)

@@ -115,9 +115,9 @@ class NodeList:
         """The values [1, H, W, C] of an image [1, C, H, W]."""
         return self.transposed(image, (0, 2, 3, 1))
 
-    def image(self, value: str, shape: Shape, name: str = "") -> str:
+    def image(self, value: str, shape: Shape) -> str:
         """The image of values in row-major order of a tensor's shape (rows, cols, channels)."""
-        return self.transposed(self.reshaped(value, (1, *shape)), (0, 3, 1, 2), name)
+        return self.transposed(self.reshaped(value, (1, *shape)), (0, 3, 1, 2))
 
     def part(self, image: str, start: Shape, size: Shape, name: str = "") -> str:
         """The rows, columns and channels of an image [1, C, H, W] from `start` on."""
