@@ -24,7 +24,7 @@ def check_units(units: Sequence[Unit], memories: Collection[str]) -> None:
 
 
 def check_chips(memories: Sequence[Memory]) -> None:
-    """Check that no two memories have a chip of a kind: there is one driver, with one set of facts."""
+    """Check that no two memories have chips of the same kind: its driver has one set of facts."""
     twice = first_repeated([it.chip[0] for it in memories if it.chip is not None])
     if twice is not None:
         raise ValueError(f"two memories have an {twice}")
@@ -33,9 +33,9 @@ def check_chips(memories: Sequence[Memory]) -> None:
 def check_controllers(common: Collection[str], memories: Sequence[Memory]) -> None:
     """Check that each of the common DMA controllers is known to reach a memory."""
     known = {name for memory in memories for name in memory.dma or ()}
-    lost = [name for name in common if name not in known]
-    if lost:
-        raise ValueError(f"io_dma names {', '.join(lost)}, which the dma of no memory names")
+    unknown = [name for name in common if name not in known]
+    if unknown:
+        raise ValueError(f"io_dma names {', '.join(unknown)}, which the dma of no memory names")
 
 
 def check_links(links: Sequence[Link], units: Sequence[str], memories: Collection[str]) -> None:
@@ -72,8 +72,8 @@ def check_core(core: str, cpu_flags: Collection[str], *, vectors: bool) -> None:
     if vectors:
         _check_vectors(core, cpu_flags)
     for flag in cpu_flags:
-        compiled = flag.removeprefix("-mcpu=").partition("+")[0]
-        if compiled != core and flag.startswith("-mcpu=cortex-"):
+        core_of_flag = flag.removeprefix("-mcpu=").partition("+")[0]
+        if core_of_flag != core and flag.startswith("-mcpu=cortex-"):
             raise ValueError(f"core is {core}, cpu_flags have {flag}: both name one core")
 
 
@@ -86,6 +86,6 @@ def _check_vectors(core: str, cpu_flags: Collection[str]) -> None:
         raise ValueError(f"vectors is true, but {core} has none: {', '.join(_HELIUM)} have them (Helium)")
     for flag in cpu_flags:
         base, *extensions = flag.split("_")
-        allowed = base.endswith("v") or any(it.startswith("zve") for it in extensions)
-        if base.startswith("-march=rv") and not allowed:
+        has_vectors = base.endswith("v") or any(it.startswith("zve") for it in extensions)
+        if base.startswith("-march=rv") and not has_vectors:
             raise ValueError(f"vectors is true, but {flag} has neither v nor zve32x")

@@ -62,7 +62,7 @@ def with_arenas(programs: Sequence[Program], kind: ArenaKind, library: str) -> l
     *begins_of_states, ends = _state_offsets(shares)
     sharing: list[Program] = []
     if library in {program.prefix for program in programs}:
-        library = f"{library}_models"  # the model's macros have the other name
+        library = f"{library}_models"  # the macros of the model have the plain name
     for program, share, shifts in zip(programs, shares, begins_of_states, strict=True):
         begins = {memory: ends[memory] - share.states[memory] for memory in share.arenas}
         sharing.append(program.sharing(library, begins, shifts))
@@ -85,14 +85,14 @@ def _state_offsets(shares: Sequence[Share]) -> list[dict[str, int]]:
 
 def shared_arenas(programs: Sequence[Program]) -> list[ArenaText]:
     """Return, for each memory, the arena with room for each of the programs that share it."""
-    widest_arenas: dict[str, ArenaText] = {}
+    arenas: dict[str, ArenaText] = {}
     for program in programs:
         for arena in program.arenas:
             size = program.arena_begins.get(arena.memory, 0) + arena.size_bytes
-            other = widest_arenas.setdefault(arena.memory, arena)
-            widest = max(arena, other, key=lambda it: it.alignment)
-            widest_arenas[arena.memory] = replace(widest, size_bytes=max(size, other.size_bytes))
-    return [widest_arenas[memory] for memory in sorted(widest_arenas)]
+            other = arenas.setdefault(arena.memory, arena)
+            aligned = max(arena, other, key=lambda it: it.alignment)
+            arenas[arena.memory] = replace(aligned, size_bytes=max(size, other.size_bytes))
+    return [arenas[memory] for memory in sorted(arenas)]
 
 
 def library_arenas(shares: Sequence[Share], kind: ArenaKind) -> dict[str, int]:

@@ -29,7 +29,7 @@ _C_TYPES = {
 @dataclass(frozen=True, slots=True)
 class MapLine:
     """A line in the arena map of the header: a tensor, or the scratch or the loaded constants of an operator,
-    `size_bytes` in a step. `peak_bytes` are alive at the step of the peak.
+    `size_bytes` in a step. `peak_bytes` are alive at the step of the peak, which counts no loaded constants.
     """
 
     name: str

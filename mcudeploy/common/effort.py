@@ -46,13 +46,13 @@ class Effort:
 
     @property
     def left(self) -> float:
-        """Return the units that may still be spent; never below 0."""
+        """The units that may still be spent; never below 0."""
         own = max(0.0, self._units - self.spent)
         return own if self._whole is None else min(own, self._whole.left)
 
     @property
     def clock_left(self) -> float:
-        """Return seconds of CPU time until the cutoff, for a solver with its own clock."""
+        """The seconds of CPU time until the cutoff, for a solver with its own clock."""
         return max(0.0, self._clock_end - process_time())
 
     def spend(self, units: float) -> None:

@@ -110,7 +110,7 @@ class Fleet:
 
     @property
     def first(self) -> Target:
-        """Return a board that still works."""
+        """A board that still works."""
         return self.targets[self.working.numbers()[0]]
 
     def on_one(self, do: Callable[[Target], _T]) -> _T:

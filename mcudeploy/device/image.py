@@ -15,7 +15,7 @@ from mcudeploy.costs.database import Database
 from mcudeploy.costs.estimate import TimeUnit
 from mcudeploy.costs.tiles import KnownSource, nothing_known
 from mcudeploy.device.fleet import Fleet
-from mcudeploy.device.measured import MeasuredTiles, stored
+from mcudeploy.device.measured import MeasuredTiles, times_of_graph
 from mcudeploy.device.target import Target
 from mcudeploy.device.timer import BoardTimer
 from mcudeploy.toolchain import Firmware, build_firmware
@@ -102,5 +102,5 @@ def stored_times(database: Database, board: Board, objective: TimeUnit) -> Known
     for each in digests:
         times = database.tiles(board.name, each)
         if times:
-            return lambda graph: stored(times, board.name, each, graph)
+            return lambda graph: times_of_graph(times, board.name, each, graph)
     return nothing_known

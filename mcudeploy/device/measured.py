@@ -59,7 +59,7 @@ class _Keys:
         return TileKey(self._board, self._kernels, call.kernel, self._shapes[name], str(rows))
 
 
-def stored(times: Mapping[TileKey, int], board: str, kernels: str, graph: Graph) -> KnownTime:
+def times_of_graph(times: Mapping[TileKey, int], board: str, kernels: str, graph: Graph) -> KnownTime:
     """Return earlier times of a graph's tiles, by a board with kernels of this digest."""
     keys = _Keys(board, kernels, graph)
     return lambda operator, call, rows: times.get(keys.of(operator, call, rows))

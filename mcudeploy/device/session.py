@@ -103,7 +103,7 @@ class Session:
 
     @property
     def info(self) -> DeviceInfo:
-        """Return the device's description; ask for it on first use."""
+        """The device's description, which the first use asks for."""
         return self._info or self.hello()
 
     def hello(self, firmware_hash: int | None = None, timeout_s: float | None = None) -> DeviceInfo:
@@ -294,15 +294,15 @@ class Session:
         deadline = start + (limit if kind is Request.HELLO else min(limit, silence_s))
         # a board that is starting drops the first HELLO: repeat that one sooner
         pause = line_s + timing.factor * timing.resend_s / (8 if kind is Request.HELLO else 1)
-        slowest = 6 * (line_s + timing.factor * timing.resend_s)
-        busy, garbage = False, self._receiver.garbage_bytes
+        longest_pause = 6 * (line_s + timing.factor * timing.resend_s)
+        busy, earlier_garbage = False, self._receiver.garbage_bytes
         self._line.write(wire)
         resend_at = start + pause
         while (now := time.monotonic()) < deadline:
             if now >= resend_at:
                 self.resends += 1
                 self._line.write(wire)
-                pause = min(pause * 1.5, slowest)
+                pause = min(pause * 1.5, longest_pause)
                 resend_at = now + pause
             for frame in self._receiver.feed(self._line.read(min(resend_at, deadline) - now)):
                 if frame.seq != self._seq:
@@ -312,11 +312,12 @@ class Session:
                 if frame.type == BUSY and not busy:
                     busy, deadline = True, start + limit
                     pause = timing.factor * timing.busy_resend_s
-                    slowest = 6 * pause
+                    longest_pause = 6 * pause
                     resend_at = time.monotonic() + pause
                 if frame.type == ERROR and kind is not Request.HELLO:
                     raise self._refused(kind, frame.data)
-        raise self._silent(kind, time.monotonic() - start, busy, self._receiver.garbage_bytes - garbage)
+        garbage = self._receiver.garbage_bytes - earlier_garbage
+        raise self._silent(kind, time.monotonic() - start, busy, garbage)
 
     def _checked(self, kind: Request, data: bytes, reply_bytes: int | None) -> bytes:
         if reply_bytes is not None and len(data) != reply_bytes:

@@ -65,7 +65,7 @@ class Tool:
 
     @property
     def program(self) -> str | None:
-        """Return the name of the installed program; None if none is."""
+        """The name of the installed program; None if none is."""
         return next((name for name in self.programs if find_program(name)), None)
 
 

@@ -80,7 +80,7 @@ def _espidf(definitions: Sequence[str]) -> dict[str, str]:
         "file(GLOB_RECURSE sources ${CMAKE_CURRENT_SOURCE_DIR}/*.c)",
         f"idf_component_register(SRCS ${{sources}} INCLUDE_DIRS ../include {' '.join(_FOLDERS)} "
         "REQUIRES ${uart})",
-        *_compiled("${COMPONENT_LIB}", definitions),
+        *_compile_commands("${COMPONENT_LIB}", definitions),
     ]
     return {
         "CMakeLists.txt": _text([*top, f"project({ENVIRONMENT})"]),
@@ -97,7 +97,7 @@ def _zephyr(definitions: Sequence[str], stack_bytes: int) -> dict[str, str]:
         "file(GLOB_RECURSE sources ${CMAKE_CURRENT_SOURCE_DIR}/../src/*.c)",
         "target_sources(app PRIVATE ${sources})",
         f"target_include_directories(app PRIVATE ../include {folders})",
-        *_compiled("app", definitions),
+        *_compile_commands("app", definitions),
     ]
     off = ("CONSOLE", "UART_CONSOLE", "PRINTK", "BOOT_BANNER", "LOG")  # the line is the measurer's
     settings = [
@@ -108,7 +108,7 @@ def _zephyr(definitions: Sequence[str], stack_bytes: int) -> dict[str, str]:
     return {"zephyr/CMakeLists.txt": _text(build), "zephyr/prj.conf": _text(settings)}
 
 
-def _compiled(target: str, definitions: Sequence[str]) -> list[str]:
+def _compile_commands(target: str, definitions: Sequence[str]) -> list[str]:
     """Return CMake's commands with our flags for our sources."""
     quoted = " ".join(f'"{it}"' for it in definitions)
     return [

@@ -67,12 +67,12 @@ class Project:
 
     @property
     def firmware_hash(self) -> int:
-        """Return the 32-bit hash that the firmware reports."""
+        """The 32-bit hash that the firmware reports."""
         return int(self.digest[:8], 16)
 
     @property
     def name(self) -> str:
-        """Return the name of the cache entry."""
+        """The name of the cache entry."""
         return f"{self.board.name.replace(':', '-')}-{self.digest[:20]}"
 
 

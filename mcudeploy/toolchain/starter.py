@@ -71,13 +71,13 @@ def starter_files(
         return licensed(_rendered(templates, values))
     files = assemble(board, {}, [], emulate=emulate, measurer=False).files
     rendered = _rendered(templates | {"src/main.c": "board_main.c"}, values)
-    library_files = {
+    board_files = {
         name: text for name, text in files.items() if not name.startswith(("src/kernels/", "include/"))
     }
     headers = {name: text for name, text in files.items() if name.startswith("include/")}
-    library_files["platformio.ini"] = _with_libraries(files["platformio.ini"])
-    sources = [*library_files.values(), str(rendered["src/main.c"])]
-    return licensed({**library_files, **_included(sources, headers), **rendered})
+    board_files["platformio.ini"] = _with_libraries(files["platformio.ini"])
+    sources = [*board_files.values(), str(rendered["src/main.c"])]
+    return licensed({**board_files, **_included(sources, headers), **rendered})
 
 
 def _rendered(templates: Mapping[str, str], values: Mapping[str, Any]) -> dict[str, Content]:

@@ -55,7 +55,6 @@ CONVERSION_SHARE_OF_RANGE = 2.0**-5
 by a softmax. The program itself is compared with the outputs in float32.
 """
 
-
 _CONVERSION_FLOOR = 2.0**-9
 """The least tolerance for float16: two units in the last place of 1."""
 
@@ -220,12 +219,12 @@ def judge(
     in_file = in_own_floats(model, [io.name for io in graph.outputs], choices)
     first = 0 if after is None else after.first + len(after.host)
     stored_states, states = ({}, {}) if after is None else _states_left(graph, after.host[-1])
-    tables, host, expected, reasons, runs = [], [], [], [], []
+    differences, host, expected, reasons, runs = [], [], [], [], []
     for done, sample in enumerate(samples):
         inputs = {**sample.inputs, **states}
         values = subject.reference.run(inputs)
         reasons += conversion_reasons(first + done, in_file, sample.inputs, values)
-        tables.append(subject.differences(_stored(graph, sample, inputs), values))
+        differences.append(subject.differences(_stored(graph, sample, inputs), values))
         stored_inputs = {**sample.stored, **stored_states}
         runs.append((inputs, stored_inputs))
         host.append(subject.run(stored_inputs))
@@ -242,7 +241,7 @@ def judge(
             judged[at], ties = subject.run_resolved(stored_inputs, subject.reference.run(inputs))
             ties_resolved += ties
             reasons += _output_reasons(plan, first + at, judged[at], expected[at], tolerances)
-    operators = merge_all(tables)
+    operators = merge_all(differences)
     return Verdict(
         plan=plan,
         operators=operators,

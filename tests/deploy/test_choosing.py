@@ -18,7 +18,7 @@ from mcudeploy.commands import commands as api
 from mcudeploy.common.effort import Effort
 from mcudeploy.costs.database import Database
 from mcudeploy.costs.tiles import CallTime, KnownTime, nothing_known
-from mcudeploy.device.measured import MeasuredTiles, stored
+from mcudeploy.device.measured import MeasuredTiles, times_of_graph
 from mcudeploy.device.replies import Ticks
 from mcudeploy.ir.graph import Graph, Operator
 from mcudeploy.ir.interval import Interval
@@ -93,7 +93,7 @@ def test_the_variant_that_is_measured_as_the_fastest_is_taken(
     with Database(tmp_path / "tiles.sqlite") as database:
         kept = database.tiles("board", "7")
         assert {key.kernel for key in kept} == {name.partition(":")[0] for name in POINTWISE | GENERAL}
-        known = stored(kept, "board", "7", model.graph)
+        known = times_of_graph(kept, "board", "7", model.graph)
         again = fastest(model, lambda *_: pytest.fail("it is known"), known, inf)
     assert again.kernels == chosen.kernels
 

@@ -78,7 +78,7 @@ class LaneCounts:
 
     @property
     def parts(self) -> list[list[int]]:
-        """Return the instructions of each part of each core's lane."""
+        """The instructions of each part of each core's lane."""
         cores = range(len(self.windows[0].parts)) if self.windows else ()
         return [[count for window in self.windows for count in window.parts[core]] for core in cores]
 
