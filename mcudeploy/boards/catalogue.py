@@ -14,8 +14,6 @@ from mcudeploy.common.errors import BoardNotFoundError, UsageError
 from mcudeploy.common.resources import resource_dir
 
 _shipped = cache(read_board)
-
-
 _LIBRARY_ONLY = ", library only"
 
 

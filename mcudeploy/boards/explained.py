@@ -18,8 +18,6 @@ from mcudeploy.common.errors import ConfigError, UsageError
 _NAME = re.compile(r"^name\s*=.*$", re.MULTILINE)
 _UNIQUE = re.compile(r"^(family_default|aliases)\s*=.*\n", re.MULTILINE)
 """Lines with keys whose values only one board may have."""
-
-
 _OURS = "mcudeploy"
 _OWN_KEYS = {
     *("name", "title", "family", "family_default", "toolchain", "cpu_flags", "stack_bytes", "usb_ids", "hal"),

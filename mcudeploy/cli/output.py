@@ -115,7 +115,7 @@ class LoggedProgress:
         self._console.print(plain(name), soft_wrap=True)
 
     def update(self, name: str) -> None:
-        """Ignore the update: a log keeps the figures of the stage's begin."""
+        """Ignore the update: a log keeps the figures of the stage's start."""
 
     def advance(self, done: int, total: int) -> None:
         """Ignore the advance: a log shows stages only."""

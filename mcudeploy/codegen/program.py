@@ -281,7 +281,7 @@ class Program:
         ]
 
     @property
-    def is_infinite(self) -> bool:
+    def holds_infinity(self) -> bool:
         """Whether a parameter is infinite, which needs a macro of math.h."""
         records = (*self.operators, *self.part_operators)
         stages = (stage for record in records for stage in record.stages)

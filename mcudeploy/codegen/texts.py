@@ -24,7 +24,7 @@ class ConstantText:
     """Bytes that a unit needs its address to be a multiple of; 0: as its type."""
 
     @property
-    def is_infinite(self) -> bool:
+    def holds_infinity(self) -> bool:
         """Whether it holds infinities, whose macro is one of math.h."""
         return any("INFINITY" in line for line in self.lines)
 
@@ -46,7 +46,7 @@ class ParameterText:
 
 @dataclass(frozen=True, slots=True)
 class TableText:
-    """The struct of parameters, none without replaceable operators, and the hash of its model as C."""
+    """The struct of parameters, and the hash of their model as C."""
 
     members: list[ParameterText]
     operators: str
@@ -56,7 +56,7 @@ class TableText:
     """The statements that point the records of kernels at `values`, with parameters in flash; else none."""
 
     @property
-    def is_infinite(self) -> bool:
+    def holds_infinity(self) -> bool:
         """Whether it holds infinities, whose macro is one of math.h."""
         return any("INFINITY" in line for member in self.members for line in member.lines)
 
@@ -108,10 +108,8 @@ class FeatureStatistics:
 class HeadText:
     """A classifier on the output: its table in RAM, the numbers of its record, and the hash of its model.
 
-    `statistics`: those of training, if the head moves features to them.
-
-    `scratch_count`: words that it needs between runs; `scratch_base`: the C expression of the arena that
-    has room for them, empty if none has.
+    `statistics`: those of training, if the head moves features to them. `scratch_count`: words that it needs
+    between runs; `scratch_base`: the C expression of the arena that has room for them, empty if none has.
     """
 
     kind: str

@@ -20,6 +20,7 @@ from mcudeploy.common.system.host_tools import program_names
 from mcudeploy.common.system.processes import ProcessGroup
 
 _MOST_CHARACTERS = 70
+"""The longest path of a temporary folder that leaves room for the name of a socket in it."""
 _UNSET = ("PWD", "OLDPWD", "PYTHONSTARTUP")
 
 
@@ -49,8 +50,7 @@ def empty_folder() -> TemporaryDirectory[str]:
 
     Its path is short enough for a socket in it.
     """
-    long = len(gettempdir()) > _MOST_CHARACTERS
-    folder = SHORT_TEMPORARY if long else None
+    folder = SHORT_TEMPORARY if len(gettempdir()) > _MOST_CHARACTERS else None
     return TemporaryDirectory(prefix="mcudeploy-", dir=folder, ignore_cleanup_errors=True)
 
 

@@ -91,18 +91,18 @@ def load(folder: Path, board: Board, firmware_hash: int, emulated: bool) -> Firm
     try:
         sizes = Sizes(**json.loads((folder / "firmware.json").read_text(encoding="utf-8")))
         with elf.open("rb") as file:
-            whole = file.read(4).startswith(_KINDS if board.is_host else _ELF)
+            is_program = file.read(4).startswith(_KINDS if board.is_host else _ELF)
     except (OSError, ValueError, TypeError):
         return None
-    return Firmware(elf, board, firmware_hash, emulated, sizes) if whole else None
+    return Firmware(elf, board, firmware_hash, emulated, sizes) if is_program else None
 
 
 def _sections(path: Path) -> list[tuple[str, str, int]]:
     """Return (name, type, size) of the sections that occupy memory."""
     try:
         with path.open("rb") as file:
-            if (others := native_sections(file)) is not None:
-                return others
+            if (native := native_sections(file)) is not None:
+                return native
             return [
                 (section.name, section["sh_type"], section["sh_size"])
                 for section in ELFFile(file).iter_sections()

@@ -44,9 +44,9 @@ def choose_flasher(board: Board, name: str | None = None, *, needed: bool = True
     flasher = next((it for it in candidates if installed(it)), None)
     if flasher is None and needed:
         ways = "; or ".join(f"{it.tool}: {TOOLS[it.tool].install}" for it in candidates)
-        none = "is not installed" if len(candidates) == 1 else "none of its flashers is installed"
+        fault = "is not installed" if len(candidates) == 1 else "none of its flashers is installed"
         raise FlashError(
-            f"{board.name} cannot be flashed, {none if name is None else name + ' ' + none}: {ways}"
+            f"{board.name} cannot be flashed, {fault if name is None else name + ' ' + fault}: {ways}"
         )
     return flasher or candidates[0]
 
@@ -106,8 +106,8 @@ def _run(flasher: Flasher, board: Board, line: list[str], left_s: float, timeout
 
 def explain(flasher: Flasher, board: Board, line: list[str], output: str) -> str:
     """Return the message for a flasher that failed: its last lines, and the advice."""
-    heard = output.lower()
-    remedy = next((text for sign, text in TOOLS[flasher.tool].remedies if sign in heard), None)
+    lowered = output.lower()
+    remedy = next((text for sign, text in TOOLS[flasher.tool].remedies if sign in lowered), None)
     hint = remedy or f"run it by hand for the whole output: {shlex.join(line)}"
     text_of_tool = _last_lines(output) or "without a word"
     return (

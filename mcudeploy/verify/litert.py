@@ -151,12 +151,12 @@ def _step(contents: Contents, number: int) -> float:
     return max((scale for it in scales if it is not None for scale in it.scale), default=0.0)
 
 
-def _allowed(io: GraphIO, share: float, step: float) -> float:
-    """Return the largest difference of an output: `share` of its range, or 4 steps if these are more."""
+def _allowed(io: GraphIO, allowed: float, step: float) -> float:
+    """Return the largest difference of an output: `allowed`, or 4 steps if these are more; inf for indices."""
     if io.dtype in ("int32", "int64", "bool"):
         return inf
     least = max(FLOAT_FLOOR, OUTPUT_LSB * step) if io.dtype.startswith("float") else OUTPUT_LSB
-    return max(share, least)
+    return max(allowed, least)
 
 
 def _main(model: str, inputs: str, outputs: str) -> None:

@@ -61,10 +61,11 @@ class _Axes:
     @classmethod
     def of(cls, points: Iterable[Point]) -> _Axes:
         known = list(points)
-        slow = [ticks for _, ticks in known]
-        wide = (max(slow) - min(slow)) or max(slow) or 1.0
+        latencies = [ticks for _, ticks in known]
+        least, most = min(latencies), max(latencies)
+        margin = _MARGIN * ((most - least) or most or 1.0)
         return cls(
-            (min(slow) - _MARGIN * wide, max(slow) + _MARGIN * wide),
+            (least - margin, most + margin),
             (1 + 2 * _MARGIN) * max((size for size, _ in known), default=1) or 1.0,
         )
 
