@@ -46,7 +46,7 @@ class ParameterText:
 
 @dataclass(frozen=True, slots=True)
 class TableText:
-    """The struct of parameters, and the hash of their model as C."""
+    """The struct of parameters, and the hash of the model as C."""
 
     members: list[ParameterText]
     operators: str

@@ -152,7 +152,7 @@ def _step(contents: Contents, number: int) -> float:
 
 
 def _allowed(io: GraphIO, allowed: float, step: float) -> float:
-    """Return the largest difference of an output: `allowed`, or 4 steps if these are more; inf for indices."""
+    """Return the largest difference of an output: `allowed`, or 4 steps if more; inf for indices."""
     if io.dtype in ("int32", "int64", "bool"):
         return inf
     least = max(FLOAT_FLOOR, OUTPUT_LSB * step) if io.dtype.startswith("float") else OUTPUT_LSB
