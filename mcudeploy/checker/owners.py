@@ -110,12 +110,12 @@ class Owners:
         """
         residences = enumerate(self._plan.layout.blocks[tensor][block])
         here = [at for at, each in residences if self.time in each.life]
-        present = [at for at in here if (tensor, block, at) not in self._targets][-1:]
-        present += [
+        numbers = [at for at in here if (tensor, block, at) not in self._targets][-1:]
+        numbers += [
             at for it in self._plan.layout.arenas if (at := self._ready(tensor, block, it)) is not None
         ]
-        if present:
-            return present[0], self._span(tensor, block, present[0])
+        if numbers:
+            return numbers[0], self._span(tensor, block, numbers[0])
         raise PlanFaultError(f"{where}: block {block} of {tensor} resides nowhere at step {self.time}")
 
     def lead(self, tensor: str) -> int:

@@ -108,7 +108,7 @@ class _Needs:
 
 
 def _greatest(operators: Iterable[list[_Needs]], effort: Effort) -> int:
-    """Return the most bytes of an operator, which runs alone or in one of the chains that contain it."""
+    """Return the most bytes that any operator needs, if each runs as it needs least: alone or in a chain."""
 
     def least(ways: list[_Needs]) -> int:
         return min(needs.most for needs in ways)
@@ -148,6 +148,7 @@ class _RowGraph:
         self.steps = _needed(self.tiled)
         self.problem = problem_of(self.tiled, self.work, steps=self.steps)
         self.closure = Closure.of(self.problem)
+        # By block, the value that it contains; by value, its bytes.
         producers = producers_of(self.tiled, self.steps)
         given = [block for block, step in enumerate(producers) if step is None]
         numbers = {block: len(self.steps) + number for number, block in enumerate(given)}
@@ -160,6 +161,7 @@ class _RowGraph:
         self.of_operator: dict[str, list[int]] = {}
         for number, step in enumerate(self.steps):
             self.of_operator.setdefault(self.graph.operators[step.operator].name, []).append(number)
+        # The network of minimum cuts: value v is the nodes 2 v and 2 v + 1, whose arc has its bytes.
         operators = self.graph.operators
         self.fed = mask_of(at for at, step in enumerate(self.steps) if not operators[step.operator].inputs)
         self.unlimited = int(self.sizes.sum()) + 1
@@ -189,7 +191,7 @@ class _RowGraph:
         return sorted(values)
 
     def _paths(self) -> np.ndarray:
-        """Return the arcs between values, and from results to the sink. Each value is two nodes."""
+        """Return the arcs between values, and from results to the sink."""
         arcs = [(2 * value + 1, 2 * number) for number, read in enumerate(self.reads) for value in read]
         for root in {self.flow.roots[io.tensor] for io in self.graph.outputs}:
             base, count = self.tiled.first_block[root], self.tiled.block_count(root)
@@ -246,6 +248,7 @@ class _RowGraph:
 
     def _live(self, effort: Effort, step: int, read: list[int]) -> int:
         """Return the bytes of what a step reads and makes, and of the least that must be live beside them."""
+        # Values that depend on the step do not exist yet, so the cut must not use them.
         count = len(self.steps)
         capacity = self.sizes.copy()
         capacity[read] = 0

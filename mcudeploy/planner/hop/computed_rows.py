@@ -120,5 +120,5 @@ def _readable(computed: Sequence[Interval], readings: Sequence[RowAccess], rows:
 
 
 def _read(rows: Interval, reading: RowAccess) -> Interval:
-    """The rows of an input that are read for rows of an output."""
+    """Return the rows of an input that are read for rows of an output."""
     return Interval(*reading.reach(rows.lo, rows.hi))

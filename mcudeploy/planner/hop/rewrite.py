@@ -71,7 +71,7 @@ class _Rewriter:
         )
 
     def _output(self, io: GraphIO) -> str:
-        """A tensor with all rows of an output, outside of states and the input."""
+        """Return a tensor with all rows of an output, which is neither a state nor the input."""
         name = io.tensor
         everything = Interval(0, self.graph.tensors[name].shape[0])
         self._reading(name, everything)
@@ -128,7 +128,7 @@ class _Rewriter:
         self.held[name].append(_Held(stored, view, borrowed=True))
 
     def _reading(self, name: str, rows: Interval) -> str:
-        """A tensor with exactly these rows of a tensor of the window."""
+        """Return a tensor with exactly these rows of a tensor of the window."""
         held = self.held[name]
         known = next((it.tensor for it in held if it.rows == rows), None)
         if known is not None:
@@ -142,7 +142,7 @@ class _Rewriter:
         return tensors[0]
 
     def _sliced(self, name: str, held: _Held, rows: Interval) -> str:
-        """Some rows of a tensor that holds these and others."""
+        """Return a tensor with some of the rows that another holds."""
         if held.rows == rows and not held.borrowed:
             return held.tensor
         _, cols, channels = self.tensors[held.tensor].shape
@@ -150,7 +150,7 @@ class _Rewriter:
         return self._emit(op, (held.tensor,), f"{name}_rows_{rows.lo}_{rows.hi}")
 
     def _viewed(self, name: str, shape: Shape) -> str:
-        """A tensor under another shape."""
+        """Return a tensor under another shape."""
         if self.tensors[name].shape == shape:
             return name
         return self._emit(Reshape(shape), (name,), f"{name}_view")
@@ -198,5 +198,5 @@ def _cover_from_end(held: list[_Held], rows: Interval) -> _Cover:
 
 
 def _is_copy(op: OperatorDef, shape: Shape) -> bool:
-    """Whether an operator only copies its input of this shape."""
+    """Return whether an operator only copies its input of this shape."""
     return op == Slice((0, 0, 0), (1, 1, 1), shape)

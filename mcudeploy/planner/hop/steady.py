@@ -86,7 +86,7 @@ def steady_rows(graph: Graph, hop: int) -> Steadiness:
 
 
 def _common(read: list[SteadyRows], readings: tuple[RowAccess, ...], rows: int) -> Interval:
-    """The rows of an output that read steady rows only."""
+    """Return the rows of an output that read steady rows only."""
     first, end = 0, rows
     for each, reading in zip(read, readings, strict=True):
         first = max(first, -((reading.lo - each.rows.lo) // reading.step))

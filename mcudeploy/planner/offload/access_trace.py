@@ -79,7 +79,6 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
         continues = operator.op.accumulates or any(it.is_continued_by(operator) for it in graph.states)
         repeatable = bool(operator.inputs) and not continues
         steps.append(TraceStep(operator.name, cost, accesses, scratch, repeatable, time))
-    named = (items[at] for at in buffer_of)
     return Trace(
         tuple(
             Item(
@@ -90,7 +89,7 @@ def trace_of(draft: Draft, io: IoPlacement, cycles: Sequence[float]) -> tuple[Tr
                 fixed=at in io.fixed,
                 home=at in io.homes,
             )
-            for at, item in zip(buffer_of, named, strict=True)
+            for at, item in ((at, items[at]) for at in buffer_of)
         ),
         tuple(steps),
     ), buffer_of
@@ -135,9 +134,9 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> It
         for name in inputs - outputs
         if draft.tiled.block_count(name) > 1 and graph.tensors[name].row_bytes % draft.alignment
     })  # fmt: skip
-    held = set(of(_used(draft, draft.steps[-1])))
-    homes = [at for at in of(states) if at not in held and at in set(draft.fixed)]
-    never = sorted(set(draft.fixed) - {*inputs_only, *all_outputs, *homes})
+    used_last = set(of(_used(draft, draft.steps[-1])))
+    homes = [at for at in of(states) if at not in used_last and at in set(draft.fixed)]
+    never_slow = sorted(set(draft.fixed) - {*inputs_only, *all_outputs, *homes})
     large_inputs = bool(inputs_only) and is_large(inputs)
     large_outputs = bool(all_outputs) and is_large(outputs)
     # Whether inputs, and whether outputs, are in the slow memory.
@@ -148,14 +147,14 @@ def io_placements(draft: Draft, fast_bytes: int, *, takes_io: bool = True) -> It
     ]
     if not takes_io:
         slow = [(bool(inputs_only), bool(all_outputs))]
-    first = set(of(_used(draft, draft.steps[0])))  # the core waits for these at the start
-    near = [at for at in homes if at not in first]
-    far = bool(homes) and is_large({state.tensor for state in graph.states})
-    choices = [(*one, homes if far else []) for one in slow]
-    choices += [(*slow[0], it) for it in (near, [])] if far else []
+    used_first = set(of(_used(draft, draft.steps[0])))  # the core waits for these at the start
+    large_states = bool(homes) and is_large({state.tensor for state in graph.states})
+    choices = [(*one, homes if large_states else []) for one in slow]
+    if large_states:
+        choices += [(*slow[0], [at for at in homes if at not in used_first]), (*slow[0], [])]
     for slow_inputs, slow_outputs, slow_states in choices:
         fixed = [
-            *never,
+            *never_slow,
             *([] if slow_inputs else inputs_only),
             *([] if slow_outputs else all_outputs),
             *(at for at in homes if at not in slow_states),

@@ -114,6 +114,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
     needed = ints(items, -1)
     live, listed = ints(items, 0), flags(items, False)
     alive, held, pinned, overflow, worst, most = 0, 0, 0, 0.0, -1, 0
+    # Items that are in the fast memory before the first step, if anything needs them there.
     for item in range(items):
         if table.loaded[item] or (table.fixed[item] and table.given[item]):
             back = accesses.following[count + item]
@@ -135,6 +136,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             item = table.item[accesses.entry[place]]
             need += table.size[item] * (not (table.fixed[item] and here[item]))
         tight = need > capacity  # then no eviction of other items is enough
+        # Operands that are accessed directly: all that may be if the step is tight, else those not present.
         place = lo
         while place < hi:  # an operand is present completely, or accessed directly completely
             entry = accesses.entry[place]
@@ -153,6 +155,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                         here[item], leaves[last_place[item]], held = False, step, held - table.size[item]
                     clean[item] = True
             place = end
+        # The other items of the step come into the fast memory.
         for place in range(lo, hi):
             item = table.item[accesses.entry[place]]
             needed[item] = step
@@ -163,6 +166,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
                 if not listed[item]:
                     live[alive], listed[item] = item, True
                     alive += 1
+        # Evict the item of the best score until the step has room, with the slack if that costs nothing.
         while held + work > capacity - slack:
             best, chosen = -np.inf, -1
             kept = 0
@@ -206,6 +210,7 @@ def choose(  # noqa: PLR0915  (one function of arrays, as numba wants it)
             if excess > most:
                 most, worst = excess, step
         load[step] = held + work
+        # After the step, items leave that nothing reads before they are written again, or by decision.
         for place in range(lo, hi):
             entry = accesses.entry[place]
             item, back = table.item[entry], accesses.following[place]

@@ -261,11 +261,12 @@ class Offloading:
             begin = residences[each.buffer][each.to].life.lo
             for number in (each.source, each.to) if each.end > begin else ():
                 flights.setdefault((each.buffer, number), []).append((begin, each.end))
-        for key, flown in flights.items():
-            life = residences[key[0]][key[1]].life
-            ends = [life.lo, *(time for flight in sorted(flown) for time in flight), life.hi]
-            lo, hi = max(zip(ends[::2], ends[1::2], strict=True), key=lambda span: span[1] - span[0])
-            movable.setdefault(key, Interval(lo, max(lo, hi + (hi < life.hi))))
+        for (at, number), of_residence in flights.items():
+            life = residences[at][number].life
+            ends = [life.lo, *(time for flight in sorted(of_residence) for time in flight), life.hi]
+            lo, hi = max(zip(ends[::2], ends[1::2], strict=True), key=lambda gap: gap[1] - gap[0])
+            # A move before a step precedes the transfers that begin before this step.
+            movable.setdefault((at, number), Interval(lo, max(lo, hi + (hi < life.hi))))
         return movable
 
     def _of_buffers(self, residency: Residency) -> tuple[list[list[Residence]], list[BufferTransfer]]:

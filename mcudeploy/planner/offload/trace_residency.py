@@ -67,16 +67,17 @@ def _fast_ones(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: i
     The next write, transfer inwards or transfer out ends a residence.
     """
     coming = {transfer.start for transfer in transfers if transfer.direction == "in"}
-    opened = set(coming)
+    begins = set(coming)
     if item.loaded or (item.given and item.fixed):
-        opened.add(0)
-    touched = [use for use in uses if not use.direct]
-    opened |= {use.step for use in touched if use.writes and not use.reads}
+        begins.add(0)
+    fast_uses = [use for use in uses if not use.direct]
+    begins |= {use.step for use in fast_uses if use.writes and not use.reads}
+    outwards = [it for it in transfers if it.direction == "out"]
     residences: list[Residence] = []
-    for lo, limit in pairwise([*sorted(opened), end + 1]):
-        inside = [use.step + 1 for use in touched if lo <= use.step < limit]
-        inside += [p.end for p in transfers if p.direction == "out" and lo < p.end and lo <= p.start < limit]
-        hi = max(inside, default=lo)
+    for lo, limit in pairwise([*sorted(begins), end + 1]):
+        ends = [use.step + 1 for use in fast_uses if lo <= use.step < limit]
+        ends += [it.end for it in outwards if lo < it.end and lo <= it.start < limit]
+        hi = max(ends, default=lo)
         if limit > end and _is_kept_fast(item, uses, transfers):
             hi = end
         if item.fixed and limit <= end:
@@ -95,7 +96,7 @@ def _is_kept_fast(item: Item, uses: Uses, transfers: Sequence[ItemTransfer]) -> 
     if item.fixed:
         return True
     written = max((use.step for use in uses if use.writes and not use.direct), default=-1)
-    saved = [p.start for p in transfers if p.direction == "out"]
+    saved = [it.start for it in transfers if it.direction == "out"]
     saved += [use.step for use in uses if use.writes and use.direct]
     return not (item.given and written < 0) and not any(place > written for place in saved)
 
@@ -105,16 +106,16 @@ def _slow_ones(item: Item, uses: Uses, transfers: Sequence[ItemTransfer], end: i
 
     A transfer out begins another residence.
     """
-    leaving = {p.start for p in transfers if p.direction == "out"}
-    opened = leaving | ({0} if item.given else set())
-    opened |= {use.step for use in uses if use.writes and use.direct}
-    stale = [use.step for use in uses if use.writes and not use.direct]
+    leaving = {it.start for it in transfers if it.direction == "out"}
+    begins = leaving | ({0} if item.given else set())
+    begins |= {use.step for use in uses if use.writes and use.direct}
+    fast_writes = [use.step for use in uses if use.writes and not use.direct]
     lives: list[Interval] = []
-    for lo in sorted(opened):
-        limit = min((place for place in stale if place >= lo), default=end)
-        inside = [use.step + 1 for use in uses if use.direct and lo <= use.step < limit]
-        inside += [max(p.end, lo + 1) for p in transfers if lo <= p.start <= limit]
-        hi = max(inside, default=lo)
+    for lo in sorted(begins):
+        limit = min((step for step in fast_writes if step >= lo), default=end)  # then its bytes are stale
+        ends = [use.step + 1 for use in uses if use.direct and lo <= use.step < limit]
+        ends += [max(it.end, lo + 1) for it in transfers if lo <= it.start <= limit]
+        hi = max(ends, default=lo)
         if item.kept and limit == end and not item.fixed:
             hi = end
         if lives and lives[-1].hi >= lo:

@@ -101,7 +101,7 @@ def chains(graph: Graph) -> tuple[Chain, ...]:
 
 
 def _is_stage(graph: Graph, operator: Operator) -> bool:
-    """Whether some of an operator's rows need only a part of its input."""
+    """Return whether an operator can be a stage, and some of its rows need only a part of its input."""
     if not is_stage(graph, operator):
         return False
     source, output = graph.tensors[operator.inputs[0]], graph.tensors[operator.output]
