@@ -12,8 +12,8 @@ from mcudeploy.ir.rectangles import PlacementProblem
 def check_offsets(problem: PlacementProblem, offsets: Sequence[int], capacity: int | None = None) -> None:
     """Check offsets of rectangles.
 
-    Raises PlanFaultError if a rectangle is misaligned, beyond the capacity (bytes), separate from its
-    stack, or shares bytes with one that is live at the same step.
+    Raises PlanFaultError if two rectangles share bytes while both are live, or if one is misaligned, beyond
+    the capacity (bytes) or separate from its stack.
     """
     if len(offsets) != len(problem.rectangles):
         raise PlanFaultError(f"{len(offsets)} offsets for {len(problem.rectangles)} rectangles")

@@ -105,8 +105,8 @@ class Owners:
     def place(self, tensor: str, block: int, where: str) -> tuple[int, Span]:
         """Return the number and bytes of the residence into which a step writes a block.
 
-        This is the latest current residence that no transfer fills or, if there is none, the one in the first
-        memory that contains the block.
+        This is the latest current residence that no transfer fills. If there is none, it is the one in the
+        first memory that contains the block.
         """
         residences = enumerate(self._plan.layout.blocks[tensor][block])
         here = [at for at, each in residences if self.time in each.life]

@@ -1,8 +1,8 @@
 """The checker of core tapes. It shares no code with the planner: it reads only the tapes.
 
-`judge.check` checks the program's tape, and thereby slices that run in its order. Other interleavings have
-the same result if the tapes and their waits order every two slices that access a byte which one of them
-writes.
+`judge.check` checks the program's tape, and thereby slices that run in its order. Two slices conflict if both
+access a byte and one of them writes it. If the tapes and their waits order all conflicting slices, every
+interleaving has the same result.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ _INITIAL = -1
 def check_residency(residency: Residency, trace: Trace, capacity_bytes: int) -> None:
     """Raise PlanFaultError if a residency of a trace is wrong, naming step and item.
 
-    A correct residency runs every step of the trace at least once, in an order in which each reads what it
-    read in the trace. The fast memory never exceeds its capacity.
+    A correct residency runs every step of the trace at least once. Each step reads the versions that it read
+    in the trace. The fast memory never exceeds its capacity.
     """
     _require_steps(residency, trace)
     if len(residency.residences) != len(trace.items) or residency.trace.items != trace.items:

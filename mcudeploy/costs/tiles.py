@@ -110,9 +110,9 @@ def by_calls(time: CallTime, calls: Mapping[str, KernelCall]) -> TileTime:
 def timed_blocks(flow: Dataflow, position: int, block_rows: BlockRows) -> Iterator[tuple[Interval, int]]:
     """Yield one representative block per group of alike blocks, and the group's size.
 
-    Blocks whose windows reach into the padding, a shorter first or last block, and the first and last block
-    of an operator that accumulates are groups by themselves. After a lead, the representative is a block of
-    a cut without leads, if it is alike: one time then serves both cuts.
+    Blocks are alike if they have equally many rows, and their windows reach into the same padding. If the
+    operator accumulates, the first and the last block differ from the others. After a lead, the
+    representative is a block of a cut without leads, if it is alike: one time then serves both cuts.
     """
     total = flow.iteration_rows[position]
     kinds = defaultdict[tuple[int, tuple[object, ...]], list[Interval]](list)

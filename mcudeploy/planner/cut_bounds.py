@@ -1,9 +1,9 @@
 """Lower bounds over all cuts of a model: bytes that are live while some row is computed for the first time.
 
 The smallest parts that steps make are *values*: a row of a tensor, all of a tensor that cannot be cut, the
-running sum after some rows. When a step first makes a value, nothing that depends on it exists yet, and
-rows that the application fed before do not come again. Every path of data from those rows to a result
-therefore passes through a live value. The live bytes are at least those of a minimum cut (docs/design.md).
+running sum after some rows. When a step first makes a value, nothing that depends on it exists yet. Rows that
+the application fed before do not come again. Every path of data from those rows to a result therefore passes
+through a live value. The live bytes are at least those of a minimum cut (docs/design.md).
 """
 
 from __future__ import annotations

@@ -17,10 +17,10 @@ from mcudeploy.ir.opdef import AnyIndex, Index, LoopNest, TableIndex
 class RowAccess:
     """The rows of one input that the steps of an operator read.
 
-    If step >= 0, iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi), clipped to
-    the input's rows. A negative step mirrors this. With `table`, they read the hull of its entries. `whole`:
-    the input is a view with another number of rows than its memory, so all of it is read. `awaited`: no row
-    is read, but the last step runs after the whole input is computed.
+    If step >= 0, iteration rows [first, end) read rows [step * first + lo, step * (end - 1) + hi). They are
+    clipped to the input's rows. A negative step mirrors this. With `table`, they are the hull of its entries.
+    `whole`: the input is a view with another number of rows than its memory, so all of it is read. `awaited`:
+    no row is read, but the last step runs after the whole input is computed.
     """
 
     root: str

@@ -3,9 +3,9 @@
 A block lives in [first write, last read + 1), in steps. A repeated step rematerialises its block: between the
 last read before that and the repetition, the block need not be in memory. Graph inputs live from step 0,
 graph outputs until the end. Scratch lives for its step. The state of an operator that accumulates lives from
-its first step to its last, which writes the output. An output block takes over an input block in place if the
-operator allows it, both have the same rows and size, and the step that writes the output is the last reader
-of the input block.
+its first step to its last, which writes the output. An output block may take over an input block in place.
+The operator must allow it, both must have the same rows and size, and the step that writes the output must be
+the last reader of the input block.
 """
 
 from __future__ import annotations

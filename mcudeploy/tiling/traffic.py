@@ -30,8 +30,8 @@ class Traffic:
 def traffic(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> Traffic:
     """Count the bytes that the steps of a schedule read and write.
 
-    Each block counts once for every step that reads it, regardless of which part and of repetition, and once
-    for every step that writes it. Scratch and state count twice per step: written and read. Accesses of the
+    Each block counts once for every step that reads it, even if in part or repeatedly, and once for every
+    step that writes it. Scratch and state count twice per step: written and read. Accesses of the
     application before and after a run do not count.
     """
     ids = tiled.block_ids()

@@ -5,9 +5,9 @@ Rule, along rows:
   operator that accumulates can be cut too: it reads its input in parts. A view has no steps; it is cut with
   its input if the rows stay the same.
 - An edge u -> v is connected if both can be cut, u's rows exist before its last step, and v reads them in
-  parts: every row of v needs fewer than all rows of u, or v accumulates over them.
-- A component is linked by connected edges, is convex, and contains no other edge: a tensor that one of its
-  operators needs whole is computed outside.
+  parts. That is so if every row of v needs fewer than all rows of u, or if v accumulates over them.
+- Connected edges link the operators of a component. It is convex and contains no other edge: a tensor that
+  one of its operators needs whole is computed outside.
 """
 
 from __future__ import annotations

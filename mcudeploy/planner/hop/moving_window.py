@@ -86,7 +86,7 @@ def _works(graph: Graph, hop: int) -> bool:
 
 
 def _rows(graph: Graph) -> int:
-    """The rows of the window."""
+    """Return the rows of the window."""
     return graph.tensors[graph.inputs[0].tensor].shape[0]
 
 

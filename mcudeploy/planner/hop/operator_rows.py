@@ -33,7 +33,7 @@ def why_whole(graph: Graph, operator: Operator, readings: tuple[RowAccess, ...])
 
 
 def _constant_rows(operator: Operator) -> int:
-    """The rows of an operator's constant operand; 1 without one."""
+    """Return the rows of an operator's constant operand; 1 without one."""
     constant = operator.constants.get("constant")
     return 1 if constant is None or constant.ndim != 3 else constant.shape[0]
 

@@ -88,8 +88,7 @@ class Model:
         """Return the model, in its first form, with these operators replaceable.
 
         The name of an ONNX node stands for all operators that it became. Raises UsageError for an operator
-        that the model does not have, that has no constants, or that has constants which only the operator
-        itself can choose.
+        that the model does not have, or whose constants cannot be replaced.
         """
         operators = [operator.name for operator in self.graph.operators]
         meant: dict[str, list[str]] = {}

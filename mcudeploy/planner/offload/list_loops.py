@@ -1,8 +1,8 @@
 """The choice of what leaves the fast memory in a sequence of steps, for `compiled`.
 
-`choose` simulates the steps as if transfers took no time, and evicts the item used latest (Belady) until the
-needs of a step have room. An access of a step in the sequence has a number, its place; numbers after all
-accesses stand for items before the first step. Times are in cycles.
+`choose` simulates the steps as if transfers took no time. Until a step has room, it evicts the item that is
+used latest (Belady), or the best one by another rule. An access of a step in the sequence has a number, its
+place. Numbers after all accesses stand for items before the first step. Times are in cycles.
 
 Import this module lazily: numba is slow to load. It is one file, since numba's cache does not see changes of
 other files.

@@ -80,7 +80,7 @@ class _Book:
         return self._link.cycles(size, "out"), self._link.cycles(size, "in")
 
     def _slots(self, gap: Gap) -> tuple[float, float]:
-        """Return the end of a gap's transfer out and the latest start of its transfer in, between bookings."""
+        """Return when a gap's transfer out ends, and when its transfer in starts, given the bookings."""
         out, back = self._swap(gap)
         gone = self._times[gap.item, gap.lo] + self._trace.steps[gap.lo].cycles + out
         first = bisect_right(self._outs, gone - out, key=itemgetter(1))

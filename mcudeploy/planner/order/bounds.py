@@ -59,8 +59,8 @@ def least_needs(problem: OrderProblem, needs: list[int], effort: Effort, most: i
 class NeedsNetwork:
     """A flow network: steps, two nodes for each buffer that can outlive a step, source and sink.
 
-    The first node of a buffer is on the completed side if any of its steps is, the second on the other side
-    if any step is.
+    A cut separates completed steps from others. The first node of a buffer is on the completed side if any of
+    its steps is; the second is on the other side if any of its steps is.
     """
 
     def __init__(self, problem: OrderProblem) -> None:

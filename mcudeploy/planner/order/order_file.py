@@ -28,8 +28,8 @@ def input_id(io: GraphIO) -> str:
 def stated_schedule(graph: Graph, path: Path) -> Schedule:
     """Return the order that a file states for the operators of an uncut graph.
 
-    Inputs and views run no step and may be missing. Raises ConfigError for a file that has no order, and
-    for one that names other operators, names one twice, or runs one before an operator that it depends on.
+    Inputs and views run no step and may be missing. Raises ConfigError for a file without an order, with
+    other operators or with one named twice, and for an operator that comes before one on which it depends.
     """
     names = read_json(path, _OrderFile, "an order").order
     number = {operator.name: at for at, operator in enumerate(graph.operators)}

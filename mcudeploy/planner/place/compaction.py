@@ -3,8 +3,8 @@
 The live blocks always fit in total, but free space can be fragmented. Rectangles are placed by birth. If no
 gap is large enough, others make room: neighbours close up, downwards or upwards, or one moves to another gap.
 This happens between two steps and needs no additional memory. Without fragmentation a simple rule decides.
-Near a step with fragmentation, the chosen place or move minimises the cost of the next births by the rules
-(the pilot method of Duin and Voss, 1999).
+Near a step with fragmentation, the place or move is chosen after which the next births cost least by the
+rules (the pilot method of Duin and Voss, 1999).
 """
 
 from __future__ import annotations

@@ -6,10 +6,10 @@ reference; after the last one, the tag is free.
 
 The model's level comes first: inputs and outputs of functions. Within a call follows the function's level:
 its inputs are the caller's tags, which the call holds until it ends. The operators' level is last. A tensor
-takes over the tag of an input that its operator is the last to read and may overwrite, if the units that use
-it reach that memory, and size and alignment match. Otherwise it requests a tag: the smallest free one of
-`need` to 16 * `need` bytes, else the largest of at least `need` / 16, enlarged, else a new one. The tag lies
-in memories that all units that use it reach.
+takes over the tag of an input that its operator is the last to read and may overwrite. Units that use the
+tensor must reach that memory, and size and alignment must match. Otherwise it requests a tag: the smallest
+free one of `need` to 16 * `need` bytes. If there is none, it enlarges the largest of at least `need` / 16
+bytes, or takes a new one. The tag lies in memories that all units that use it reach.
 """
 
 from __future__ import annotations

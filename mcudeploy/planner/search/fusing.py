@@ -1,8 +1,8 @@
 """Chains of operators that may run as one, and the choice among them: a shortest path over the borders.
 
 A fused chain computes rows again instead of keeping them, so it takes less memory and more time than a
-cut through its stages. For a bound on memory, the least time is a shortest path as in seeds.py, whose
-segments are those of the graph without fused chains, and those of graphs with some of them.
+cut through its stages. For a bound on memory, the least time is a shortest path as in seeds.py. Its segments
+are those of the graph without fused chains, and those of graphs with some of them.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class OrderedGraph:
         self._needs: dict[tuple[int, BlockRows, tuple[BlockRows | None, ...]], Needs] = {}
 
     def _shrinks(self, place: int) -> bool:
-        """Whether the steps of an operator leave less memory in use if nothing else reads their inputs."""
+        """Return whether steps of an operator leave less memory in use if nothing else reads their inputs."""
         sizes = [self.memories[source].size_bytes for source in self.sources[place]]
         return self.accumulates[place] or _FEWER * self.memories[place].size_bytes <= min(sizes, default=0)
 

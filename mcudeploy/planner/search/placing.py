@@ -100,8 +100,8 @@ def tagged_plan(model: Model, board: Board) -> Plan:
 def cost_key(plan: Plan, board: Board) -> tuple[int, float, int]:
     """Return the key by which plans are compared, less is better.
 
-    It contains the overflow of the board's memories in bytes, the latency if the core stalls avoidably, and
-    the bytes of the arenas and of the stack that its form needs beside that of others.
+    First comes the overflow of the board's memories in bytes, then the latency if the core stalls avoidably.
+    Last come the bytes of the arenas, with the stack that the plan's form needs in addition.
     """
     memories = {memory.name: memory for memory in board.memories}
     beyond = sum(max(0, size - board.room(memories[it])) for it, size in plan.layout.arenas.items())

@@ -2,9 +2,9 @@
 
 A schedule is a sequence of segments, in the unsplit order: stretches of operators that are cut together, or
 single operators. A segment completes all outputs that are read after it before the next one begins. Its
-effect on memory depends on its rows, on the blocks of its inputs from outside, and on which of these and of
-its outputs are read later. The segment is simulated once for each such key. Live ranges are those of
-`tiling/live.py`.
+effect on memory depends on its rows, and on the blocks of its inputs from outside. It also depends on which
+blocks of inputs and outputs are read later. The segment is simulated once for each such key. Live ranges are
+those of `tiling/live.py`.
 """
 
 from __future__ import annotations

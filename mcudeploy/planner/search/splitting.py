@@ -384,11 +384,10 @@ def split_plans(
     """Search in rounds and build plans from the candidates of each.
 
     The search starts from a stored plan if that has the model's form, with or without fused chains. If a
-    device runs the plans, a better stored plan is the first of them, even if it misses the latency limit by
-    the sum of its tiles.
-    `budgets`: the effort of each round. A round continues the previous search, and depends only on the
-    efforts up to its own. More rounds therefore find every plan that fewer rounds find. A later round
-    replaces the best plan only by one that costs no more memory.
+    device runs the plans, a better stored plan comes first, even if the sum of its tiles' times exceeds the
+    latency limit. `budgets`: the effort of each round. A round continues the previous search, and depends
+    only on the efforts up to its own. More rounds therefore find every plan that fewer rounds find. A later
+    round replaces the best plan only by one that costs no more memory.
     """
     task, best = tasks.of(()), tasks.unsplit
     if task.fits(best) and not best.estimate.avoidable_ticks:

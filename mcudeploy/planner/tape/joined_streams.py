@@ -85,8 +85,9 @@ class UnitStreams:
 
 
 def joined_constants(arrays: Sequence[ConstantArray]) -> tuple[NDArray[np.uint32], dict[bytes, int]]:
-    """Return all arrays one after another, equal ones once, each at a multiple of 16 bytes, and the first
-    word of each by its content.
+    """Return all arrays in one, and the first word of each by its content.
+
+    Equal arrays are there once. Each begins at a multiple of 16 bytes.
     """
     words: list[NDArray[np.uint32]] = []
     places: dict[bytes, int] = {}

@@ -3,8 +3,8 @@
 Source: the published patent on exact, then heuristic, then tuned execution orders, third stage.
 
 1. Choose a place with the peak load, and the buffers that are live across it but not touched there.
-2. For each, the largest first, try two moves. The steps that touch it later move before the peak with their
-   ancestors, or the steps that wrote it move after the peak with their descendants.
+2. For each, the largest first, try two moves. Either the steps that touch it later move before the peak,
+   with their ancestors. Or the steps that wrote it move after the peak, with their descendants.
 3. Accept a move that lowers the peak, or the number of places that have it. Repeat to a fixpoint.
 """
 
