@@ -1,8 +1,8 @@
 /* Detections of a wake word, from the probabilities that its network computes.
  *
- * A wake word is detected if the mean of the last probabilities is above the cut-off, as in the component
- * micro_wake_word of ESPHome: after a reset, and after each detection, a number of rows of features with
- * probabilities below the cut-off must pass first. A probability holds until the next one.
+ * A wake word is detected if the mean of the last probabilities is above the cut-off. After a reset and after each
+ * detection, a number of rows of features with probabilities below the cut-off must pass first. A probability holds
+ * until the next one. The component micro_wake_word of ESPHome does the same.
  */
 #ifndef MCUD_DETECTOR_H
 #define MCUD_DETECTOR_H
@@ -37,8 +37,8 @@ bool mcud_detector_add(mcud_detector *detector, uint8_t probability);
 /* Takes a row, with the probability that it brings, or 0 if it brings none. */
 void mcud_detector_row(mcud_detector *detector, const uint8_t *probability);
 
-/* Returns whether the newest probability makes a detection; false if it was asked before. After a detection that
- * counts, call mcud_detector_reset. */
+/* Returns whether the newest probability makes a detection; false at the second call for the same probability. After a
+ * detection that counts, call mcud_detector_reset. */
 bool mcud_detector_hears(mcud_detector *detector);
 
 /* Returns whether the mean is above the cut-off, without any pause. */

@@ -13,7 +13,7 @@ enum {
     SESSION_BYTES = 4,
     PACKET_BYTES = 236, /* of a payload in one packet: what makes at most 250 bytes on the line */
     SENT_BYTES = 1 + FRAME_HEADER_BYTES + SESSION_BYTES + PACKET_BYTES + FRAME_CRC_BYTES + 1,
-    WINDOW = 4,         /* packets sent and not confirmed: what a receive ring and a busy neighbour put up with */
+    WINDOW = 4,         /* packets sent and not confirmed: few enough for a receive ring and a busy neighbour */
     LONGEST_RESEND = 16 /* times the first delay */
 };
 
@@ -23,7 +23,7 @@ typedef struct {
     uint32_t position; /* bytes of the payload that are there */
     uint8_t expected;  /* sequence number of the next packet */
     bool answer;       /* an acknowledgement is due */
-    bool told_full;    /* the last one left no room */
+    bool told_full;    /* the last acknowledgement reported no room */
 } receiver;
 
 /* To the next board: go-back-N. Packets are counted within the payload. */
@@ -33,7 +33,7 @@ typedef struct {
     uint32_t next;
     uint32_t credit;  /* packets that the receiver has room for, beyond those confirmed */
     uint32_t since;   /* ticks when something was last confirmed, or sent again */
-    uint32_t delay;   /* ticks until the next is sent again */
+    uint32_t delay;   /* ticks after `since` until packets are sent again */
     uint8_t sequence; /* number of the first packet that is not confirmed */
     uint32_t recover; /* end of what was sent before going back: until it is confirmed, repeated ACKs prove no new loss */
 } sender;
@@ -65,7 +65,7 @@ static uint8_t *packet_bytes(uint32_t port)
     return links.sent[port] + 1 + FRAME_HEADER_BYTES + SESSION_BYTES;
 }
 
-/* COBS of at most 253 bytes after bytes[0], in place: each zero, and bytes[0], tells how far the next one is. */
+/* COBS of at most 253 bytes after bytes[0], in place: bytes[0] and each zero become the distance to the next zero. */
 static void encode(uint8_t *bytes, uint32_t count)
 {
     uint8_t *code = bytes;
@@ -78,7 +78,7 @@ static void encode(uint8_t *bytes, uint32_t count)
     bytes[count + 1] = 0;
 }
 
-/* Sends a packet with `length` bytes after the session, which are in place. */
+/* Sends a packet whose `length` bytes after the session number are in place. */
 static void send(uint32_t port, uint8_t type, uint8_t sequence, uint32_t length)
 {
     uint8_t *const frame = links.sent[port] + 1;
@@ -138,9 +138,9 @@ static void take_acknowledgement(uint8_t sequence, uint8_t credit)
     const uint32_t more = (uint8_t)(sequence - out->sequence);
     const uint32_t sent = out->next > out->recover ? out->next : out->recover;
     if (more > sent - out->confirmed) {
-        return; /* of packets that were not sent, or confirmed long ago */
+        return; /* it confirms packets that were not sent, or were confirmed before */
     }
-    const bool had_room = out->credit > 0; /* without, the receiver has dropped what was sent */
+    const bool had_room = out->credit > 0; /* without room, the receiver has dropped what was sent */
     out->credit = least(credit, WINDOW);
     if (more == 0) {
         if (out->next > out->confirmed && credit > 0 && (!had_room || out->confirmed >= out->recover)) {
@@ -167,7 +167,8 @@ static bool is_due(const sender *out)
     return waits && hal_ticks() - out->since >= out->delay;
 }
 
-/* Nothing was confirmed for long: sends again what was not, and at least one packet where there was no room. */
+/* After a delay without confirmation, sends the unconfirmed packets again: at least one, even if the receiver had no
+ * room. */
 static void resend(sender *out)
 {
     if (!is_due(out)) {

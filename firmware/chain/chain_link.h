@@ -1,6 +1,6 @@
-/* Messages between two neighbours of a chain, so that nothing that happens on their line harms a payload. LINK.md
- * has the protocol. The buffers of payloads are handed over by a flag each: the link owns one while its flag has one
- * value, the program while it has the other.
+/* Messages between two neighbours of a chain, by a protocol that repairs lost and damaged packets (LINK.md). Each
+ * buffer of a payload is handed over by its flag `full`: the link owns the buffer at one value of the flag, the program
+ * at the other.
  */
 #ifndef MCUD_CHAIN_LINK_H
 #define MCUD_CHAIN_LINK_H
@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A buffer for one payload: full from its last byte's arrival until its reader has done with it. */
+/* A buffer for one payload: full from the arrival of its last byte until its reader has finished. */
 typedef struct {
     uint8_t *bytes;
     uint32_t count;
@@ -22,8 +22,8 @@ typedef struct {
     uint32_t damaged; /* frames that arrived with a wrong CRC, or cut off */
 } chain_counts;
 
-/* Buffers of payloads that come and go, and whether there is a board before that fills the one, and a next board
- * that takes the other. */
+/* The buffers of payloads that come (`in`) and go (`out`); `before`: a previous board fills `in`; `after`: a next board
+ * takes `out`. */
 typedef struct {
     chain_buffer *in;
     chain_buffer *out;
@@ -31,17 +31,17 @@ typedef struct {
     bool after;
 } chain_ends;
 
-/* Empties both buffers, forgets all that was under way, and ignores packets of other sessions from now on. `session` is
+/* Empties both buffers, drops all packets under way, and from now on ignores packets of other sessions. `session` is
  * not 0; `resend_ticks` is the first delay, CHAIN_MOST_TICKS at most. */
 void chain_links_start(const chain_ends *ends, uint32_t session, uint32_t resend_ticks);
 
-/* Whether something was sent that has not been confirmed: it may have to be sent again, so the core does not sleep. */
+/* Whether a sent packet awaits its confirmation: it may have to be sent again, so the core does not sleep. */
 bool chain_links_wait(void);
 
-/* Has the links looked after, where no interrupt does: lines that have none, and delays. */
+/* Serves the links where no interrupt does: on lines without interrupts, and after delays. */
 void chain_links_poll(void);
 
-/* Ticks that the links have taken from the program: work and interrupts. The number wraps around. */
+/* Ticks that the links have taken from the program, by work and interrupts; wraps at 2^32. */
 uint32_t chain_links_ticks(void);
 
 chain_counts chain_links_counts(void);

@@ -4,8 +4,8 @@
 
 #include "command.h"
 
-/* Executes the request in `frame`, and puts the data of its reply in their place: `length` bytes. Sets `keep` where it
- * must not be executed again. Returns 0, or an error. */
+/* Executes the request in `frame` and replaces its data by `*length` bytes of the reply. Sets `*keep` if the request
+ * must not be executed again. Returns 0, or an ERROR_ code. */
 uint8_t chain_request(mcud_frame *frame, uint32_t *length, bool *keep);
 
 /* Whether a request would disturb the payload that is being computed. */

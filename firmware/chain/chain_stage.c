@@ -9,7 +9,7 @@
 
 static chain_state state;
 static uint32_t starts; /* of sessions */
-static uint32_t linked;  /* ticks of the links that `state` has */
+static uint32_t linked;  /* ticks of the links that state.links includes */
 static uint64_t running; /* ticks of this run so far */
 
 const chain_state *chain_now(void)
@@ -17,7 +17,7 @@ const chain_state *chain_now(void)
     return &state;
 }
 
-/* Hands a buffer over: what was done with its bytes is done before, what will be done comes after. */
+/* Hands a buffer over, after all accesses to its bytes. */
 static void hand_over(chain_buffer *buffer, bool full)
 {
     __asm__ volatile("" ::: "memory");
@@ -25,7 +25,7 @@ static void hand_over(chain_buffer *buffer, bool full)
     hal_port_wake();
 }
 
-/* Adds what the links have taken since the last call. */
+/* Adds the ticks of the links since the last call, and returns them. */
 static uint32_t count_links(void)
 {
     const uint32_t ticks = chain_links_ticks() - linked;
@@ -37,11 +37,11 @@ static uint32_t count_links(void)
 static uint32_t begin_count(void)
 {
     const uint32_t first = hal_ticks();
-    (void)count_links(); /* after the counter is read, and before it at the end: all of it is part of the difference */
+    (void)count_links(); /* between the two readings of the counter, as the call in end_count() */
     return first;
 }
 
-/* Adds what the program has taken since `first`, without the links. */
+/* Adds the ticks of the program since `first`, without those of the links. */
 static void end_count(uint32_t first)
 {
     const uint32_t links = count_links();

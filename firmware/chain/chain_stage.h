@@ -1,5 +1,5 @@
 /* A board's part of a model that a chain of boards computes: payloads come in, the board's operators run, payloads go
- * out. While it computes one, the next arrives and the last is sent. LINK.md has the whole. */
+ * out. While it computes one, the next arrives and the previous one is sent (LINK.md). */
 #ifndef MCUD_CHAIN_STAGE_H
 #define MCUD_CHAIN_STAGE_H
 
@@ -7,7 +7,7 @@
 
 /* Bytes of a payload that are a part of an arena: where a tensor, or a block of it, is before or after a run. */
 typedef struct {
-    uint32_t payload; /* first byte there */
+    uint32_t payload; /* first byte in the payload */
     uint32_t offset;  /* in the arena */
     uint32_t count;
     uint32_t arena; /* number in the model's list */
@@ -16,7 +16,7 @@ typedef struct {
 /* Bytes that a board passes on as they came. They wait in `held` while it computes. */
 typedef struct {
     uint32_t from; /* first byte in the payload that came */
-    uint32_t to;   /* and in the one that goes */
+    uint32_t to;   /* first byte in the payload that goes */
     uint32_t count;
 } chain_passed;
 
@@ -55,8 +55,9 @@ void chain_turn(void (*between)(void));
 
 const chain_state *chain_now(void);
 
-/* The host's part at the first and the last board; false or NULL if that cannot be done now. Bytes are
- * within the payload; its last one completes what is put. */
+/* Requests of the host; false or NULL if impossible now. At the first board, chain_put() writes bytes of a payload, and
+ * its last byte completes it. At the last board, chain_output() points to bytes of the output, and chain_next()
+ * releases it. */
 bool chain_put(uint32_t offset, const uint8_t *bytes, uint32_t count);
 const uint8_t *chain_output(uint32_t offset);
 bool chain_next(void);

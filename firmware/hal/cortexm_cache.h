@@ -6,18 +6,19 @@
 
 #include "hal_parts.h"
 
-/* Nothing answers at 0x60000000 to 0xDFFFFFFF, where external memory would be: without a rule against it the core may
- * read ahead there and never get an answer. */
+/* Closes 0x60000000 to 0xDFFFFFFF, the range of external memory. Where no memory answers, a core that reads ahead there
+ * would wait for ever. */
 void external_memory_off(void);
 
-/* The same, but for flash of 2^log2_bytes bytes there, which is read and executed through the caches. */
+/* Closes the same range except flash of 2^log2_bytes bytes at `origin`, which is read and executed through the
+ * caches. */
 void external_memory_only(uintptr_t origin, uint32_t log2_bytes);
 
 /* How the core may use external RAM: not at all, each access as the program makes it, or through the data cache. */
 typedef enum { EXTERNAL_CLOSED, EXTERNAL_UNCACHED, EXTERNAL_CACHED } external_access;
 
-/* Lets the core read and write RAM of 2^log2_bytes bytes there, from now on, and execute nothing of it. The cache writes
- * back. After external_memory_off() or external_memory_only(). */
+/* Gives the core this access to RAM of 2^log2_bytes bytes at `origin`, but no execution. The cache writes back. Call it
+ * after external_memory_off() or external_memory_only(). */
 void external_memory_use(uintptr_t origin, uint32_t log2_bytes, external_access access);
 
 /* Opens external RAM that its driver has started, through the data cache; one that does not answer stays closed. */
@@ -28,7 +29,7 @@ static inline void external_memory_try(uintptr_t origin, uint32_t log2_bytes)
                         memory_answers(origin, 1u << log2_bytes) ? EXTERNAL_CACHED : EXTERNAL_CLOSED);
 }
 
-/* Instruction and data cache, emptied first. */
+/* Empties and enables the instruction cache and the data cache. */
 void caches_on(void);
 
 #endif

@@ -1,9 +1,9 @@
-/* Engines in software, for tests: they hand a block over as late, or as early, as a driver may, and write over what
- * nobody may read. A program that reads a block before its wait, or its old place after it, computes something else.
+/* Engines in software, for tests: they copy a block as late, or as early, as a driver may, and overwrite bytes that
+ * nobody may read. A program that reads a block before its wait, or the block's old place afterwards, computes wrong
+ * results.
  *
- * MCUD_DMA_SOFT says when a transfer is copied: 1 at its start, 2 at the wait that asks for it, 3 half then and half
- * there. What is not copied yet of the target is poison from the start on. A wait finishes no more transfers than it
- * has to.
+ * MCUD_DMA_SOFT says when a transfer is copied: 1 at its start, 2 at the wait that requires it, 3 one half at each.
+ * Until it is copied, the target has poison. A wait finishes no more transfers than it must.
  */
 #include <string.h>
 
@@ -20,7 +20,7 @@ typedef struct {
     const uint8_t *from;
     uint32_t size_bytes;
     uint32_t copied;
-    uint8_t *ended; /* the source, where it holds nothing after the wait */
+    uint8_t *ended; /* the source, if nothing reads it after the wait */
 } transfer;
 
 typedef struct {
@@ -31,7 +31,8 @@ typedef struct {
 
 static engine_state engines[ENGINES];
 
-/* In four bytes a NaN with the address in its payload: as floats it spreads, as integers it is noise, never small. */
+/* Four bytes of poison are a NaN with the address in its payload: it spreads through float arithmetic, and as integers
+ * it is never small. */
 void mcud_dma_poison(void *at, uint32_t size_bytes)
 {
     uint8_t *bytes = at;
@@ -62,7 +63,7 @@ void mcud_dma_start(uint32_t engine, void *to, const void *from, uint32_t size_b
 {
     engine_state *state = &engines[engine % ENGINES];
     if (state->unfinished == QUEUE) {
-        (void)finish_oldest(state); /* its wait is still to come: until then its source may be read */
+        (void)finish_oldest(state); /* no poison for its source, which may be read until its wait */
     }
     transfer *one = &state->queue[(state->oldest + state->unfinished) % QUEUE];
     *one = (transfer){to, from, size_bytes, 0u, NULL};
@@ -75,7 +76,7 @@ void mcud_dma_ends_source(uint32_t engine)
 {
     engine_state *state = &engines[engine % ENGINES];
     transfer *one = &state->queue[(state->oldest + state->unfinished - 1u) % QUEUE];
-    one->ended = (uint8_t *)(uintptr_t)one->from; /* what a plan ends is in an arena, no constant */
+    one->ended = (uint8_t *)(uintptr_t)one->from; /* the source is in an arena, and not a constant */
 }
 
 void mcud_dma_wait(uint32_t engine, uint32_t pending)

@@ -10,12 +10,12 @@
 extern uint8_t mcud_stack_limit[];
 extern uint8_t mcud_stack_top[];
 
-/* Fills .data and clears .bss; before anything that has a static variable. */
+/* Fills .data and clears .bss; comes before all code with static variables. */
 void memory_init(void);
 
 /* --- core: cortexm/ or riscv/ ------------------------------------------------------------------ */
 
-enum { EXIT_FAULT = 86 }; /* exit code that tells a fault of the program from an exit it asked for */
+enum { EXIT_FAULT = 86 }; /* exit code of a fault, unlike those of hal_exit() */
 
 void core_interrupts_off(void);
 void core_interrupts_on(void);
@@ -37,12 +37,12 @@ void cortexm_report_fault(const uint32_t *frame, const uint8_t *limit, const uin
 
 enum { UNIT_VECTORS_ALIGNMENT = 512 };
 
-/* On the first core: lets the second one start from a vector table; then ends its sleep, as often as it is called. */
+/* On the first core: unit_release() starts the second core from a vector table, and each unit_wake() ends its sleep. */
 void unit_release(const void *vectors);
 void unit_wake(void);
 
-/* On the second core, whose interrupts are off: once at its start; then sleeps until it is woken. A wake that came
- * since the last sleep ends the next one at once. */
+/* On the second core, whose interrupts are off: unit_init() comes once at its start; unit_sleep() sleeps until
+ * unit_wake(). A wake since the last sleep ends the next sleep at once. */
 void unit_init(void);
 void unit_sleep(void);
 
@@ -61,14 +61,15 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud);
 /* 1 when a received byte waits in the device. */
 int32_t uart_receive_ready(uintptr_t base);
 
-/* The received byte; clears what signalled it. */
+/* Returns the received byte, and clears its signal. */
 uint8_t uart_receive(uintptr_t base);
 
 /* Waits for the transmitter to take one byte. */
 void uart_send(uintptr_t base, uint8_t byte);
 
-/* Where a chip has ports: 1 when the transmitter takes a byte at once; gives it as many as it takes at once, and returns
- * their number; an interrupt as soon as it takes one, or none. */
+/* Where a chip has ports. uart_send_ready() is 1 when the transmitter takes a byte at once. uart_send_some() gives the
+ * transmitter as many bytes as it takes at once, and returns their number. uart_send_interrupt() turns the interrupt of
+ * a ready transmitter on or off. */
 int32_t uart_send_ready(uintptr_t base);
 uint32_t uart_send_some(uintptr_t base, const uint8_t *bytes, uint32_t count);
 void uart_send_interrupt(uintptr_t base, int32_t on);
@@ -80,7 +81,7 @@ void uart_interrupt(void);
 void port0_interrupt(void);
 void port1_interrupt(void);
 
-/* Where a chip has ports: starts their clocks and pins. The clock that feeds their UARTs, in Hz. */
+/* Where a chip has ports: starts their clocks and pins. Returns the clock of their UARTs in Hz. */
 uint32_t port_init(void);
 
 /* --- driver of the board's links, if a program has transfers -------------------------------- */
@@ -90,7 +91,7 @@ void dma_interrupt(void);
 
 /* --- external memories: cortexm/external_memory.c --------------------------------------------- */
 
-/* Waits at least as long, by the timer, which runs. */
+/* Waits at least `us` microseconds. The timer must run. */
 void pause_us(uint32_t us);
 
 /* 1 if every address line and every bit of a word works. `bytes` is a power of two. It overwrites some words, and needs

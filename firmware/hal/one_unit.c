@@ -1,4 +1,5 @@
-/* One compute unit that computes the shares of all: the host, or a board whose other units are only planned for. */
+/* One compute unit that computes the steps of all units: on the host, or on a board whose other units exist only in the
+ * plan. */
 #include "mcud_unit.h"
 
 void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)

@@ -1,9 +1,9 @@
-/* Receive rings between the UARTs' interrupts and who reads them: UART 0 is the host's, further ones are ports to
- * other boards. A ring has one writer and one reader.
+/* Receive rings between the UARTs' interrupts and their readers: UART 0 is the host's, further ones are ports to other
+ * boards. A ring has one writer and one reader.
  *
- * 256 bytes of each are static RAM: one frame of the protocol, and as much as 8-bit indices wrap around for free.
- * When a ring is full its interrupt is kept from the core and the byte stays in the UART: an emulated line then
- * waits (nothing is lost), a real one overruns.
+ * A ring has 256 bytes of static RAM: one frame of the protocol, and 8-bit indices wrap around by themselves. When a
+ * ring is full its interrupt is masked and the byte stays in the UART: an emulated line then waits (nothing is lost), a
+ * real one overruns.
  */
 #include <stddef.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@ typedef struct {
     volatile uint8_t bytes[256];
     volatile uint8_t head;    /* next to be written */
     volatile uint8_t tail;    /* next to be read */
-    volatile uint8_t stalled; /* the interrupt is kept from the core: the ring was full */
+    volatile uint8_t stalled; /* the ring was full, so the interrupt is masked */
 } receive_ring;
 
 static const uintptr_t bases[MCUD_UARTS] = {MCUD_UART_BASES};
@@ -63,8 +63,8 @@ typedef struct {
 static send_queue queues[MCUD_UARTS];
 static volatile uint32_t port_ticks;
 
-/* Gives the transmitter what it takes, and asks for an interrupt where something is left. Interrupts are off, or this
- * is the interrupt. */
+/* Gives the transmitter what it takes, and enables its interrupt if bytes are left. Interrupts are off, or this is the
+ * interrupt. */
 static void feed_transmitter(uint32_t uart)
 {
     send_queue *const queue = &queues[uart];
@@ -74,11 +74,11 @@ static void feed_transmitter(uint32_t uart)
         queue->next += sent;
         queue->left -= sent;
         uart_send_interrupt(base, queue->left > 0u);
-    } while (queue->left > 0u && uart_send_ready(base)); /* it became ready before it was asked */
+    } while (queue->left > 0u && uart_send_ready(base)); /* it became ready before its interrupt was enabled */
 }
 
-/* A byte each way, or more to the transmitter: the UART raises its interrupt again for the next one. A function for each
- * port, whose addresses are constants: every byte of a payload comes here. */
+/* Receives a byte and sends one or more; the UART raises its interrupt again for the next one. Each port inlines a copy
+ * with constant addresses, since every byte of a payload comes here. */
 static inline void serve_port(uint32_t uart)
 {
     const uint32_t first = hal_ticks();
@@ -109,7 +109,7 @@ void uart_interrupt(void)
     drain(0);
 }
 
-/* Lets a UART go on whose ring was full, and is empty now. 1 if that brought bytes. */
+/* Unmasks the interrupt of a UART whose ring was full and is now empty. 1 if that brought bytes. */
 static int32_t refill(uint32_t uart)
 {
     receive_ring *const ring = &rings[uart];
@@ -192,7 +192,7 @@ uint32_t hal_port_waiting(uint32_t port, const uint8_t **bytes)
 void hal_port_take(uint32_t port, uint32_t count)
 {
     receive_ring *const ring = &rings[port + 1u];
-    __asm__ volatile("" ::: "memory"); /* what was read is read */
+    __asm__ volatile("" ::: "memory"); /* all reads of the bytes come before */
     ring->tail = (uint8_t)(ring->tail + count);
 }
 

@@ -15,8 +15,8 @@ extern "C" {
 
 enum { MCUD_PROTOTYPES_MOST = 127 }; /* examples of a class */
 
-/* Twice the sum of 127 int8 values fits an int16, so the lowest bit of each sum is free. Those of a class' first seven
- * sums hold its number of examples, the least significant bit first. */
+/* Twice the sum of 127 int8 values fits an int16, so the lowest bit of each sum is free. The lowest bits of a class'
+ * first seven sums are its number of examples, the least significant bit first. */
 typedef struct {
     int16_t *sums; /* [classes][columns] */
     uint32_t classes;  /* at most 1000 */

@@ -13,21 +13,22 @@ enum {
 /* A system is solved when the squared gradient has fallen to this share of the first one. */
 static const float solved_share = 1e-8f;
 
-/* Vectors are rounded to 16 bits before they are multiplied with examples. The products are sums of integers, by which
- * a core without an FPU solves in a quarter of the time. They are taken of examples minus the first one, so that
- * centring loses no digits where examples are close to each other. */
+/* Vectors are rounded to 16 bits before they are multiplied with examples. The products are sums of integers: a core
+ * without an FPU solves in a quarter of the time. Each example enters minus the first example, so that centring loses
+ * no digits where examples are close to each other. */
 typedef struct {
     float *mean;       /* [features], of the examples */
     float *weights;    /* [features] */
-    float *direction;  /* [features], in which this round searches: steps of 16 bits */
-    float *gradient;   /* [features], of half the error, negative */
+    float *direction;  /* [features], of this round's search, rounded to 16 bits */
+    float *gradient;   /* [features], the negative gradient of half the error */
     float *residual;   /* [examples], target minus score */
     float *change;     /* [examples], of the score along the direction */
     int16_t *in_steps; /* [features] or [examples], the vector that is multiplied */
     float penalty;
 } workspace;
 
-/* The head's examples. A larger count, which did not come from this head, must not lead out of its arrays. */
+/* The number of examples, at most the capacity: a count that did not come from this head must not lead out of its
+ * arrays. */
 static uint32_t example_count(const mcud_ridge *head)
 {
     const uint32_t count = head->counts[EXAMPLES];
@@ -94,7 +95,7 @@ static void measure(const mcud_ridge *head, workspace *at)
     at->penalty = MCUD_RIDGE_PENALTY * total / (float)count;
 }
 
-/* Rounds a vector to 16 bits and returns the value of 1; 0 for a vector of zeros. */
+/* Rounds a vector to 16 bits and returns the value of a step; 0 for a vector of zeros. */
 static float round_to_steps(const float *vector, uint32_t count, int16_t *in_steps)
 {
     float largest = 0.0f;

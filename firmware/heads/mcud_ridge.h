@@ -5,8 +5,9 @@
  *
  *     sum (w . (x - mean) + b - target)^2 + penalty * w . w,    penalty = MCUD_RIDGE_PENALTY * mean |x - mean|^2
  *
- * by conjugate gradients on the stored examples, in float32; products with examples take vectors of 16 bits. They need
- * no Gram matrix: 4 vectors of features and 2 of examples. The penalty bounds the condition number by 1 + examples / MCUD_RIDGE_PENALTY.
+ * by conjugate gradients on the stored examples, in float32; products with examples take vectors of 16 bits. The method
+ * stores no Gram matrix, but 4 vectors of features and 2 of examples. The penalty bounds the condition number by 1 +
+ * examples / MCUD_RIDGE_PENALTY.
  */
 #ifndef MCUD_RIDGE_H
 #define MCUD_RIDGE_H

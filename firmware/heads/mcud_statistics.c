@@ -9,7 +9,7 @@ void mcud_statistics_observe(const mcud_statistics *statistics, const int8_t *fe
         return;
     }
     *statistics->count += 1u;
-    /* Welford's sums: those of squares themselves would cancel in float32 */
+    /* Welford's sums: sums of the squares themselves would cancel in float32 */
     for (uint32_t i = 0; i < statistics->features; i++) {
         const float before = (float)features[i] - statistics->means[i];
         statistics->means[i] += before / (float)*statistics->count;

@@ -1,5 +1,5 @@
-/* Mean and standard deviation of each feature over the inputs of a device. They map its features to the distribution
- * of training.
+/* Mean and standard deviation of each feature over the inputs of a device. They map the device's features to the
+ * distribution of training.
  *
  * A sensor that drifts shifts and scales features, but a head has learned their old distribution. With the mean and
  * the standard deviation of each feature over recent inputs, without labels, a feature f becomes

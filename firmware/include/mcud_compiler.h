@@ -35,7 +35,7 @@
 #endif
 #endif
 
-/* A function of assembler alone. GCC must not look into it: it would see that it uses no argument and changes no
+/* A function of assembler alone. GCC must not analyse its body, where it sees no use of an argument and no change of a
  * register. */
 #if defined(__clang__)
 #define MCUD_NAKED __attribute__((naked, noinline))
@@ -44,7 +44,8 @@
 #endif
 #define MCUD_UNUSED __attribute__((unused))
 
-/* Clang calls a library for words that Cortex-M0, and RISC-V without its A extension, load and store at once. */
+/* 1 where Clang calls a library for atomic words, although one instruction loads or stores them: Cortex-M0, and RISC-V
+ * without its A extension. */
 #if defined(__clang__) && (defined(__ARM_ARCH_6M__) || (defined(__riscv) && !defined(__riscv_atomic)))
 #define MCUD_FENCES 1
 #else
@@ -59,7 +60,7 @@
 #define MCUD_NOINLINE static inline
 #endif
 
-/* A word that another core has written, and what that core wrote before it. */
+/* Reads a word that another core writes. After it, this core sees what that core wrote before the word. */
 static inline uint32_t mcud_load_acquire(const uint32_t *word)
 {
 #if MCUD_FENCES

@@ -33,19 +33,19 @@
  *       mcud_core_wake();
  *   }
  *
- * All memory of the program must be such that all cores see it alike: not seen through a data cache of one of them.
+ * All cores must see all memory of the program alike: no core through a private data cache.
  */
 #ifndef MCUD_CORES_H
 #define MCUD_CORES_H
 
 #include "mcud.h"
 
-/* Instead of an operator: core `first_row` must have done `end_row` parts. */
+/* As `op` of a part: wait until core `first_row` has done `end_row` parts. */
 #define MCUD_CORE_WAIT ((mcud_code)-1)
 
-/* Rows [first_row, end_row) of an operator, by the record `op`; or a wait. */
+/* Computes rows [first_row, end_row) of the operator ops[op]; or waits. */
 typedef struct {
-    mcud_code entry; /* of the schedule, of which it is a part */
+    mcud_code entry; /* of the schedule, which contains this part */
     mcud_code op;
     mcud_code first_row;
     mcud_code end_row;
@@ -80,13 +80,14 @@ void mcud_run_cores(const mcud_cores *program, uint32_t first_entry, uint32_t en
 
 typedef void mcud_core_work(void *argument);
 
-/* Lets core `core` (1 or more, not busy) call work(argument). It sees everything that this core wrote before. */
+/* Lets core `core` (1 or more, not busy) call work(argument). Core `core` sees everything that the calling core wrote
+ * before. */
 void mcud_core_start(uint32_t core, mcud_core_work *work, void *argument);
 
-/* 1 until that call has returned; from then on this core sees what it wrote. */
+/* 1 until work(argument) on core `core` has returned, then 0: the calling core now sees what that core wrote. */
 int32_t mcud_core_is_busy(uint32_t core);
 
-/* Ends mcud_core_wait() on all other cores, or the next one that they begin. */
+/* Ends mcud_core_wait() on all other cores. On a core that does not wait, the next mcud_core_wait() returns at once. */
 void mcud_core_wake(void);
 
 /* Waits until another core calls mcud_core_wake(); may return early. A wake since this core's last wait must end it at

@@ -10,7 +10,8 @@ void hal_init(void);
 /* Core clock after hal_init, in Hz. */
 uint32_t hal_clock_hz(void);
 
-/* Returns when the last byte is in the transmitter. The host may keep bytes until a zero ends their frame. */
+/* Returns when the last byte is in the transmitter. The HAL of the host may buffer bytes until the zero that ends their
+ * frame. */
 void hal_uart_write(const uint8_t *bytes, uint32_t count);
 
 /* The next received byte, or -1 when none waits. While the receive ring is full, bytes wait on an emulated line and

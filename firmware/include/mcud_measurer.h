@@ -7,7 +7,7 @@
 /* Generated: the program that RUN and TIME execute, and its arenas. A bench firmware has 0 steps. */
 extern const mcud_model *const mcud_deployed;
 
-/* Generated: sets what the program keeps between runs to what it is at first. */
+/* Generated: sets the states of the program to their initial values. */
 void mcud_deployed_reset(void);
 
 #ifndef MCUD_PARAMETERS
@@ -33,7 +33,7 @@ extern const uint32_t mcud_kernel_count;
 #define MCUD_BOARD_NAME "unknown"
 #endif
 
-/* Data bytes of the largest frame, either way. 246 makes a frame of 256 bytes on the wire. */
+/* Data bytes of the largest frame, in either direction. 246 makes a frame of 256 bytes on the wire. */
 #ifndef MCUD_DATA_BYTES
 #define MCUD_DATA_BYTES 246
 #endif

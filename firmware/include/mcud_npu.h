@@ -27,12 +27,12 @@ enum {
     MCUD_NPU_TOO_LONG = 10    /* more words than ethos_u_driver_core.c has room for */
 };
 
-/* Region 0 has constants, which may be in flash; the others are in RAM. */
+/* Region 0 has constants, which may be in flash; the other regions are in RAM. */
 typedef struct {
     const uint8_t *base[MCUD_NPU_REGIONS];
     uint32_t size_bytes[MCUD_NPU_REGIONS]; /* the model refuses addresses beyond it; 0: there is no such region */
     uint8_t writable;                      /* bit k: commands may write to region k */
-    uint8_t has_payload; /* 1: the words are in flash as region 0 is, after the four that ethos_u_driver_core.c needs */
+    uint8_t has_payload; /* 1: four words for ethos_u_driver_core.c precede the words, which are in flash */
 } mcud_npu_regions;
 
 static inline bool mcud_npu_aligned(const uint32_t *words, const mcud_npu_regions *regions)

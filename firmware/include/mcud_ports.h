@@ -11,8 +11,8 @@ enum { PORT_BEFORE, PORT_BEHIND, PORTS };
 /* Once, after hal_init(). */
 void hal_port_init(void);
 
-/* The received bytes that wait, in turn and in place; how many, perhaps less than all. They stay until they are taken:
- * those that have been used, from the first on. */
+/* Points *bytes to the first received byte that waits, and returns the number of bytes that follow it in memory,
+ * perhaps fewer than wait. They stay until hal_port_take() removes the first `count` of them. */
 uint32_t hal_port_waiting(uint32_t port, const uint8_t **bytes);
 void hal_port_take(uint32_t port, uint32_t count);
 
@@ -22,13 +22,13 @@ void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count);
 /* Whether bytes of the last hal_port_send() are left. */
 bool hal_port_sending(uint32_t port);
 
-/* Has port_work() run soon. */
+/* Makes port_work() run soon. */
 void hal_port_wake(void);
 
-/* The same where no interrupt tells of bytes; elsewhere nothing. To be called again and again. */
+/* Runs port_work() on ports without interrupts; does nothing on others. Call it repeatedly. */
 void hal_port_poll(void);
 
-/* Ticks of the ports' interrupts so far, without port_work(); the number wraps around. */
+/* Ticks (hal_ticks) that the ports' interrupts have taken, without port_work(); wraps at 2^32. */
 uint32_t hal_port_ticks(void);
 
 /* Provided by the user of the ports: called after a frame was received or sent, never nested. It runs at a lower

@@ -13,7 +13,7 @@
 #include "parameter_requests.h"
 #endif
 
-/* A reply: its type and the length of its data, which stand in the frame. */
+/* A reply, whose data are in the frame. */
 typedef struct {
     uint32_t length;
     uint8_t type;
@@ -110,7 +110,7 @@ static void send_busy(mcud_frame *frame)
     frame_send(frame, REPLY_BUSY, 0);
 }
 
-/* True where bytes arrived while a kernel ran: their interrupts are part of the ticks. They can only
+/* Drops received bytes. True if some arrived while a kernel ran: their interrupts are part of the ticks. They can only
  * be a repeat of the request that is about to be answered, or a new HELLO, which will be repeated. */
 static bool drain(void)
 {
@@ -238,7 +238,7 @@ static reply chain(mcud_frame *frame)
 }
 
 #if MCUD_PARAMETERS
-/* A part of a blob is written once: its reply is kept. */
+/* A PUSH must not be executed twice, so its reply is kept. */
 static reply parameters(mcud_frame *frame)
 {
     uint32_t length = 0;
@@ -248,7 +248,7 @@ static reply parameters(mcud_frame *frame)
 }
 #endif
 
-/* Data bytes of each request, 0xFF where there is no such request; WRITE, PUT and PUSH have these or more. */
+/* Data bytes of a request of this type, 0xFF for an unknown type; WRITE, PUT and PUSH have these or more. */
 static uint32_t length_of(uint8_t type)
 {
 #if MCUD_PARAMETERS

@@ -37,7 +37,7 @@ enum {
     ERROR_RANGE,              /* outside the arena, the schedule or the operator's rows */
     ERROR_KERNEL,             /* the operator's kernel is not one that is linked in */
     ERROR_UNSUPPORTED,        /* this build cannot do that */
-    ERROR_NOT_NOW,            /* the board computes, or the payload or all parameters are not there */
+    ERROR_NOT_NOW,            /* the board computes, or lacks the payload or some parameters */
     ERROR_FOREIGN,            /* the parameters are those of another model */
     ERROR_CORRUPT             /* the CRC of the parameters is wrong: the initial ones are set */
 };
@@ -47,13 +47,13 @@ enum { KEPT_BYTES = 1 + 4 * MCUD_TIME_STEPS };
 /* The state of the conversation with the host; zero at the start. */
 typedef struct {
     mcud_frame frame;
-    uint8_t kept[KEPT_BYTES]; /* data of the last reply, where `keeps` */
+    uint8_t kept[KEPT_BYTES]; /* data of the last reply, if `keeps` */
     uint8_t kept_type;
     uint8_t seq; /* of the last request that was executed */
     bool synchronised;
     bool keeps;
     uint32_t kept_length;
-    uint32_t crc; /* of the last request that was executed: the same again is a repeat */
+    uint32_t crc; /* of the last request that was executed; an equal one is a repeat */
     uint32_t stack_bytes;
 } mcud_link;
 

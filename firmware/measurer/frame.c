@@ -28,8 +28,8 @@ void put_u64(uint8_t *to, uint64_t value)
     put_u32(to + 4, (uint32_t)(value >> 32));
 }
 
-/* CRC-32 of IEEE 802.3. The boards of a chain check every payload: there it takes a byte at a time, by a table of 1 KiB
- * of flash, elsewhere four bits at a time, by one of 64 bytes. */
+/* CRC-32 of IEEE 802.3. The boards of a chain check every payload: there a table of 1 KiB of flash serves a byte at a
+ * time, elsewhere one of 64 bytes serves four bits at a time. */
 static uint32_t crc32(const uint8_t *bytes, uint32_t count)
 {
 #if MCUD_CHAIN
@@ -157,7 +157,7 @@ uint32_t frame_append(mcud_frame *frame, const uint8_t *bytes, uint32_t count)
 {
     const uint8_t *const zero = memchr(bytes, 0, count);
     const uint32_t taken = zero != NULL ? (uint32_t)(zero - bytes) : count;
-    const uint32_t room = FRAME_WIRE_BYTES + 1u - frame->count; /* a count above the bytes: too many */
+    const uint32_t room = FRAME_WIRE_BYTES + 1u - frame->count; /* + 1: a count that marks a frame to drop */
     const uint32_t kept = taken < room ? taken : room;
     const uint32_t copied = frame->count + kept > FRAME_WIRE_BYTES ? FRAME_WIRE_BYTES - frame->count : kept;
     if (frame->count < FRAME_WIRE_BYTES) {

@@ -21,7 +21,7 @@ enum {
 /* The one buffer: a request as it arrives, the decoded request, then the reply to it. */
 typedef struct {
     uint8_t bytes[FRAME_WIRE_BYTES];
-    uint32_t count;  /* bytes received since the last zero byte; more than fit means: drop it */
+    uint32_t count;  /* bytes received since the last zero; a frame with more than `bytes` holds is dropped */
     uint32_t length; /* of the data of the decoded request or of the reply */
     uint32_t crc;    /* of the decoded request */
 } mcud_frame;
@@ -31,15 +31,15 @@ static inline uint8_t *frame_data(mcud_frame *frame)
     return frame->bytes + FRAME_HEADER_BYTES;
 }
 
-/* Takes one byte from the line. True when it completes an intact frame, which is then decoded in
- * place; a damaged one is dropped. */
+/* Takes one byte from the line. True when it completes an intact frame, which is then decoded in place; damaged frames
+ * are dropped. */
 bool frame_receive(mcud_frame *frame, uint8_t byte);
 
-/* Takes bytes up to the first zero, which frame_receive() takes; returns their number. */
+/* Takes bytes before the first zero and returns their number; the zero itself is for frame_receive(). */
 uint32_t frame_append(mcud_frame *frame, const uint8_t *bytes, uint32_t count);
 
-/* Completes what is sent, whose sequence number and `length` bytes of data are in place: type, length, CRC. Returns
- * the bytes in all, not encoded yet. */
+/* Writes type, length and CRC of a frame whose sequence number and `length` bytes of data are in place. Returns the
+ * number of bytes of the frame before its encoding. */
 uint32_t frame_complete(uint8_t *bytes, uint8_t type, uint32_t length);
 
 /* Sends the frame with this type, its own sequence number and `length` bytes of data. */

@@ -1,4 +1,4 @@
-/* The measurer: answers requests on the serial line. On a board of a chain it computes payloads between them. */
+/* The measurer: answers requests on the serial line. On a board of a chain it computes payloads between requests. */
 #ifndef MCUD_MEASURER_LOOP_H
 #define MCUD_MEASURER_LOOP_H
 

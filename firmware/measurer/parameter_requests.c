@@ -6,7 +6,7 @@
 
 /* A blob that arrives in parts. */
 static struct {
-    uint32_t next; /* offset in the blob of the part that must come now; 0: its header */
+    uint32_t next; /* offset in the blob of the next part; 0: no header has arrived */
     uint32_t crc;  /* of what has arrived */
     uint32_t stated_crc;
 } arriving;

@@ -4,10 +4,11 @@
 
 #include "command.h"
 
-/* True while the values are a mixture of two blobs: nothing may run, and nothing may read them. */
+/* True while the values are a mixture of two blobs: no program may run, and nothing may read the values. */
 bool parameters_are_mixed(void);
 
-/* Executes PARAMETERS, PULL, PUSH or RESTORE. Returns 0, and the length of the reply's data, or an error code. */
+/* Executes PARAMETERS, PULL, PUSH or RESTORE. Returns 0 and sets `*length` of the reply's data, or returns an ERROR_
+ * code. */
 uint8_t parameter_request(mcud_frame *frame, uint32_t *length);
 
 #endif

@@ -4,7 +4,7 @@
 #include "mcud_hal.h"
 #include "sanitizer.h"
 
-/* The margin spares the frame of stack_paint itself. */
+/* The margin protects the frame of stack_paint itself. */
 enum { PAINT = 0xA5, FRAME_MARGIN = 64 };
 
 /* Keeps the compiler from moving memory accesses across a reading of the counter. */

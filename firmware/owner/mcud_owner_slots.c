@@ -84,8 +84,8 @@ static int overlap(const mcud_owner_slot *one, const mcud_arena *arenas, uint32_
     return 0;
 }
 
-/* Returns the program of another slot that is in the way of `own`; NULL if none is. The other one may end, and its slot
- * change hands, while this reads it. */
+/* Returns the program of slot `other` if its arenas overlap those of `own`, else NULL. While this reads the slot, its
+ * program may end and another take the slot. */
 static const void *in_the_way(const mcud_owner_slot *own, const mcud_owner_slot *other)
 {
     const void *holder = other->program;
@@ -139,7 +139,7 @@ mcud_owner_slot *mcud_owner_enter(const void *program, const mcud_arena *arenas,
     own->arena_count = arena_count;
     __atomic_thread_fence(__ATOMIC_SEQ_CST);
     own->program = program;
-    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* of two that enter at once, one at least sees the other */
+    __atomic_thread_fence(__ATOMIC_SEQ_CST); /* of two tasks that enter at once, at least one sees the other */
     for (uint32_t i = 0; i < MCUD_OWNER_SLOTS; i++) {
         const void *const holder = &slots[i] == own ? NULL : in_the_way(own, &slots[i]);
         if (holder != NULL) {

@@ -8,7 +8,7 @@ enum {
     BYTES_AT = 16,
     SEQUENCE_AT = 20,
     CRC_AT = 28,
-    CHUNK_BYTES = 64 /* of a read whose bytes only the CRC needs: on the stack */
+    CHUNK_BYTES = 64 /* read at a time onto the stack, for the CRC alone */
 };
 
 static const uint8_t magic[4] = {'M', 'C', 'U', 'P'};
@@ -129,7 +129,7 @@ uint32_t mcud_parameters_stated_crc(const uint8_t *header)
     return get_field(header + CRC_AT);
 }
 
-/* Whether `count` bytes of the values keep the ranges. `at` is their offset; both are even. */
+/* Whether `count` bytes at offset `at` of the values keep the ranges; `count` and `at` are even. */
 static int are_in_range(const mcud_parameter_table *table, const uint8_t *bytes, uint32_t at, uint32_t count)
 {
     for (uint32_t i = 0; i < table->range_count; i++) {
@@ -153,7 +153,7 @@ static uint32_t status_of(uint32_t result)
     return says_why ? result : (uint32_t)MCUD_PARAMETERS_STORAGE;
 }
 
-/* The header and the CRC of a slot. The values stay where they are. */
+/* Reads a slot and checks its header and CRC. The values in RAM stay as they are. */
 static slot_content examine(const mcud_parameter_table *table, const mcud_parameter_storage *storage, uint32_t slot)
 {
     uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];
@@ -232,7 +232,7 @@ uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_para
     return MCUD_PARAMETERS_OK;
 }
 
-/* The header is written last: until then the slot has none, and the other slot holds. */
+/* The header is written last: until then the slot has no blob, and a load takes the other slot. */
 uint32_t mcud_parameters_save(const mcud_parameter_table *table, const mcud_parameter_storage *storage)
 {
     uint8_t header[MCUD_PARAMETERS_HEADER_BYTES];

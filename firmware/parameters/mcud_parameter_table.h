@@ -38,7 +38,7 @@ uint32_t mcud_parameters_load(const mcud_parameter_table *table, const mcud_para
 /* Checks a header without the CRC: MCUD_PARAMETERS_OK if it is one of a blob for this table. */
 uint32_t mcud_parameters_check(const mcud_parameter_table *table, const uint8_t *header);
 
-/* Checks a whole blob where it lies, of which `bytes` can be read. The table has no ranges. */
+/* Checks a whole blob in place, of which `bytes` can be read. The table must have no ranges. */
 uint32_t mcud_parameters_check_blob(const mcud_parameter_table *table, const void *blob, uint32_t bytes);
 
 /* Continues a CRC-32, which begins with 0, over further bytes. */

@@ -8,7 +8,7 @@
  *        4      4  layout version of this header: MCUD_PARAMETERS_VERSION
  *        8      8  hash of the model: of its operators, their kernels, and all constants that are not replaceable
  *       16      4  bytes of the values, a multiple of MCUD_PARAMETERS_GRAIN
- *       20      4  sequence number: of two intact blobs the later one holds
+ *       20      4  sequence number: of two intact blobs, the later one is loaded
  *       24      4  0
  *       28      4  CRC-32 (IEEE 802.3, as in zlib) of the 28 bytes before, then of the values
  *       32         the values
@@ -27,8 +27,8 @@ extern "C" {
 #define MCUD_PARAMETERS_GRAIN 32u /* the largest unit in which a flash is written */
 #define MCUD_PARAMETERS_SLOTS 2u
 
-/* Results; of two slots without parameters, the larger one. A function that does not return MCUD_PARAMETERS_OK has left
- * the parameters in RAM as they were, with one exception: MCUD_PARAMETERS_UNSTABLE. */
+/* Results; if neither slot has parameters, the larger one of the two. A function that does not return
+ * MCUD_PARAMETERS_OK has left the parameters in RAM as they were, with one exception: MCUD_PARAMETERS_UNSTABLE. */
 enum {
     MCUD_PARAMETERS_OK = 0,
     MCUD_PARAMETERS_STORAGE = 1, /* a callback failed, or the storage does not hold what was written: call again */

@@ -14,14 +14,14 @@ extern "C" {
 /* All zero, or NULL: the most probable token each time, until the text ends or all positions are used. */
 typedef struct {
     uint32_t tokens;   /* the most that are generated; 0: no other limit than the positions */
-    float temperature; /* these as in mcud_sampler.h */
+    float temperature; /* this and the following: as in mcud_sampler.h */
     uint32_t top_k;    /* 0: all */
     float top_p;       /* 0 or 1: all */
     uint64_t seed;
 } mcud_generate_options;
 
-/* Receives each generated token and its bytes, none for special tokens. A character may span several tokens. Stops the
- * text by a result other than 0. */
+/* Receives each generated token and its bytes, none for special tokens. A character may span several tokens. A result
+ * other than 0 ends the text. */
 typedef int32_t mcud_on_text(void *user, uint32_t token, const uint8_t *text, uint32_t bytes);
 
 #ifdef __cplusplus

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-/* Logits as keys: integers in the same order. */
+/* Logits, which are compared by keys: integers in the same order. */
 typedef struct {
     const float *floats; /* or */
     const int8_t *integers;
@@ -105,7 +105,7 @@ static uint32_t sample(mcud_sampler *sampler, logits *l)
             }
         }
     }
-    return best; /* the last difference was rounded */
+    return best; /* reached only by the rounding of differences */
 }
 
 uint32_t mcud_sample_f32(mcud_sampler *sampler, const float *values, uint32_t count)

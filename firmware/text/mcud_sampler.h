@@ -8,12 +8,12 @@
 extern "C" {
 #endif
 
-/* With a temperature of 0 the choice is the greatest logit, the first of equal ones. Otherwise logits are divided by the
- * temperature, then the top_k greatest ones stay (0: all), then of these the fewest whose probabilities together reach
- * top_p (1: all); equal logits at the border all stay. One is drawn by its probability among those that stay.
+/* With a temperature of 0 the choice is the greatest logit, the first of equal ones. Otherwise logits are divided by
+ * the temperature. The top_k greatest ones stay (0: all), then of these the fewest whose probabilities together reach
+ * top_p (1: all); equal logits at the border all stay. One of those that stay is drawn by its probability among them.
  *
- * Nothing is sorted or stored, so a choice needs no memory: it reads the logits at most 70 times with top_k and top_p,
- * 3 times without. A NaN is the least logit; if the greatest one is not finite, it is chosen. */
+ * A choice needs no memory, since it neither sorts nor stores logits: it reads them at most 70 times with top_k and
+ * top_p, 3 times without. A NaN is the least logit; if the greatest one is not finite, it is chosen. */
 typedef struct {
     float temperature;
     uint32_t top_k;

@@ -168,7 +168,7 @@ static const uint8_t *gpt2_end(const mcud_tokenizer *t, const uint8_t *s, const 
     return next < end && count > 1 ? last : next; /* the last space belongs to what follows */
 }
 
-/* The first place where one of these added tokens begins, or `end`; `id`: the longest of them there. */
+/* The first place where one of the added tokens [first, last) begins, or `end`; `id` becomes the longest one there. */
 static const uint8_t *next_added(const mcud_tokenizer *t, const uint8_t *s, const uint8_t *end, uint32_t first,
                                  uint32_t last, uint32_t *id)
 {
@@ -265,7 +265,7 @@ static bool can_merge(const symbols *w, uint32_t i)
     return id != w->t->unknown && (first == MCUD_NO_TOKEN || id - first > 255u);
 }
 
-/* The rank of the merge of symbols i and i + 1: the least comes first. */
+/* The rank of the merge of symbols i and i + 1; the least rank is merged first. */
 static uint32_t rank_of(const symbols *w, uint32_t i)
 {
     uint32_t start = w->starts[i], left = w->starts[i + 1u] - start, width = w->t->merge_bytes;
@@ -322,7 +322,7 @@ static uint32_t encode_bpe(symbols *w)
     return w->count;
 }
 
-/* Reaches a place by a token if its path is the best one until now. */
+/* Enters `id` as the token that ends at a place, if its path has the best score until now. */
 static void reach(uint32_t *ids, uint32_t *scores, uint32_t place, uint32_t id, double score)
 {
     double known;

@@ -1,7 +1,7 @@
 /* Text to the ids of tokens, and ids to bytes, by tables that mcudeploy makes of a tokenizer.json.
  *
- * A text is divided into words, one at a time: no memory grows with the text. A word is at most as long as the buffer
- * of the caller allows; see mcud_text_next().
+ * A text is divided into words, one at a time, so the memory does not grow with the text. A word is at most as long as
+ * the buffer of the caller allows; see mcud_text_next().
  */
 #ifndef MCUD_TOKENIZER_H
 #define MCUD_TOKENIZER_H
@@ -23,11 +23,11 @@ enum mcud_split { MCUD_SPLIT_NONE, MCUD_SPLIT_SPACES, MCUD_SPLIT_RUNS, MCUD_SPLI
 /* Generated tables; all are constant. A piece is the bytes of a token, at most 255. */
 typedef struct {
     uint32_t count;               /* ids are 0 to count - 1 */
-    const uint8_t *records;       /* of each id: the length of the piece, the piece, its merges */
+    const uint8_t *records;       /* of each id: length of the piece, piece, merges */
     const uint32_t *block_starts; /* the first byte of every 32nd record */
     const uint16_t *starts;       /* [count + 1], from the start of the block */
-    const uint16_t *sorted;       /* ids of the pieces that text can become, by their bytes: 16 bits */
-    const uint8_t *sorted_high;   /* 8 bits above; NULL up to 65,536 ids */
+    const uint16_t *sorted;       /* lower 16 bits of the ids of pieces, in the order of their bytes */
+    const uint8_t *sorted_high;   /* the 8 bits above; NULL up to 65,536 ids */
     uint32_t sorted_count;
     const float *scores32;        /* [count] of a Unigram model: one of both, NULL for BPE */
     const double *scores64;
@@ -35,7 +35,7 @@ typedef struct {
     uint32_t unknown;             /* id for characters without a piece, MCUD_NO_TOKEN without one */
     uint32_t first_byte;          /* id of byte 0, which 255 others follow; MCUD_NO_TOKEN without byte fallback */
     const uint32_t *added;        /* ids that text may name, longest first; bit 31: a special token, not text */
-    uint16_t added_verbatim;      /* those that are found before all others come first */
+    uint16_t added_verbatim;      /* the number of those that are found before all others; they come first */
     uint16_t added_count;
     const uint32_t *before;       /* ids at the beginning of a text, such as BOS */
     uint8_t before_count;
@@ -63,8 +63,8 @@ int32_t mcud_text_begin(mcud_text *text, const mcud_tokenizer *tokenizer, const 
  * their number, 0 at the end of the text, or MCUD_TEXT_LONG. A word of n bytes needs a `capacity` of 4 n + 4. */
 int32_t mcud_text_next(mcud_text *text, uint32_t *ids, uint32_t capacity);
 
-/* Writes the ids of a whole text. Returns their number or an error. While a word is divided, the ids before it and
- * 4 n + 4 others must fit. */
+/* Writes the ids of a whole text. Returns their number or an error. `capacity` must hold the ids before each word, and
+ * 4 n + 4 others for a word of n bytes. */
 int32_t mcud_encode(const mcud_tokenizer *tokenizer, const char *utf8, uint32_t bytes, uint32_t *ids,
                     uint32_t capacity);
 

@@ -33,7 +33,7 @@ uint32_t hal_clock_hz(void)
     return static_cast<uint32_t>(F_CPU);
 }
 
-/* At the end of a frame, waits for the last byte: none is sent, and interrupts nothing, while a kernel is timed. */
+/* At the end of a frame, waits for the last byte, so that sending does not interrupt a kernel that is timed. */
 void hal_uart_write(const uint8_t *bytes, uint32_t count)
 {
     Serial.write(bytes, count);

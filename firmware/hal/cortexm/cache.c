@@ -1,4 +1,4 @@
-/* The data cache of Cortex-M7: maintenance by address, line by line. Right on a core whose cache is off, too. */
+/* The data cache of Cortex-M7: maintenance by address, line by line. Correct on a core whose cache is off, too. */
 #include "mcud_cache.h"
 
 #include "registers.h"
@@ -8,7 +8,7 @@ enum { LINE_BYTES = 32 };
 static const uintptr_t DCIMVAC = 0xE000EF5Cu; /* invalidate by address */
 static const uintptr_t DCCMVAC = 0xE000EF68u; /* clean by address */
 
-/* Writes the address of every line that has some of these bytes to a maintenance register. */
+/* Writes to a maintenance register the address of every line that has some of these bytes. */
 static void by_lines(uintptr_t operation, const void *address, uint32_t bytes)
 {
     const uintptr_t end = (uintptr_t)address + bytes;

@@ -30,14 +30,14 @@
 #define ALL_4_GIB 31u
 #define READ_ONLY 6u
 #define READ_AND_WRITE 3u
-#define ALL_BUT_EXTERNAL 0x87u /* eighths of the address space: 0, 1, 2 and 7 keep their default */
+#define ALL_BUT_EXTERNAL 0x87u /* bits of eighths of the address space: 0, 1, 2 and 7 keep their default */
 
 static inline void barrier(void)
 {
     __asm volatile("dsb\n\tisb" ::: "memory");
 }
 
-/* A region; those of higher numbers win. */
+/* Sets a region; where regions overlap, the one with the highest number applies. */
 static void set_region(uint32_t number, uintptr_t origin, uint32_t attributes)
 {
     reg_write(MPU_RNR, number);
@@ -63,7 +63,7 @@ void external_memory_only(uintptr_t origin, uint32_t log2_bytes)
 
 void external_memory_use(uintptr_t origin, uint32_t log2_bytes, external_access access)
 {
-    /* Normal memory, written back, with lines for writes too; or strongly ordered. */
+    /* Normal memory, write-back and write-allocate; or strongly ordered. */
     const uint32_t cached = MPU_RASR_TEX(1u) | MPU_RASR_C | MPU_RASR_B;
     const uint32_t open = MPU_RASR_AP(READ_AND_WRITE) | MPU_RASR_XN | MPU_RASR_SIZE(log2_bytes - 1u);
     barrier();
@@ -83,7 +83,7 @@ void caches_on(void)
     reg_write(SCB_CSSELR, 0u); /* the data cache of level 1 */
     barrier();
     const uint32_t geometry = reg_read(SCB_CCSIDR);
-    const uint32_t sets = (geometry >> 13) & 0x7FFFu; /* less one, as are the ways */
+    const uint32_t sets = (geometry >> 13) & 0x7FFFu; /* the number less one; `ways` too */
     const uint32_t ways = (geometry >> 3) & 0x3FFu;
     for (uint32_t set = 0; set <= sets; set++) {
         for (uint32_t way = 0; way <= ways; way++) {

@@ -14,7 +14,8 @@ void pause_us(uint32_t us)
     }
 }
 
-/* The word at an address that differs from the origin's in one bit, or in none: `offset` is a power of two, or 0. */
+/* The test word at `offset` from the origin, 0 or a power of two: addresses that differ from the origin's in at most
+ * one bit. */
 static uint32_t sample(uint32_t offset, uint32_t flip)
 {
     return (0x5A3CC3A5u ^ offset) ^ flip;

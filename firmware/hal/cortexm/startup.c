@@ -30,7 +30,7 @@ int *__errno(void);
 
 typedef void handler(void);
 
-/* Entries that stay empty lead to a fault, which is reported. */
+/* An interrupt without an entry causes a fault, which is reported. */
 struct vector_table {
     uint8_t *stack;
     handler *core[15];
@@ -79,7 +79,7 @@ void core_irq(uint32_t irq, int32_t on)
     __asm__ volatile("dsb\n\tisb" ::: "memory");
 }
 
-/* PendSV, of the least priority: whatever else interrupts comes first. */
+/* By PendSV, which has the least priority, so all other interrupts come first. */
 void core_defer(void)
 {
     reg_write(SCB_ICSR, ICSR_PENDSV_SET);

@@ -1,8 +1,8 @@
 /* SysTick, 24 bits counting down, extended by its interrupt: for cores without a cycle counter, and for chips whose
  * emulation has nothing better.
  *
- * Under emulation the instructions of the interrupt are taken out of the count again, so that a measured stretch of code
- * counts the same however many periods end within it. On hardware they are some 40 cycles of 16 million, and stay.
+ * Under emulation the ticks of the interrupt are subtracted, so that measured code counts the same for any number of
+ * periods that end within it. On hardware they are about 40 cycles of 16 million, and stay.
  */
 #include <stdint.h>
 
@@ -29,7 +29,7 @@
 #define INTERRUPT_TICKS_Q8 0u
 #endif
 
-static volatile uint32_t periods; /* ended, and seen by the interrupt */
+static volatile uint32_t periods; /* that ended, counted by the interrupt */
 
 /* Counts a period, in exactly INTERRUPT_INSTRUCTIONS. */
 __attribute__((naked)) void core_timer_interrupt(void)

@@ -13,7 +13,7 @@ void cortexm_unit_fault(const uint32_t *frame);
 
 typedef void handler(void);
 
-/* It takes no interrupts: one that is pending only ends its sleep. */
+/* The second core takes no interrupts: a pending one only ends its sleep. */
 struct unit_vector_table {
     uint8_t *stack;
     handler *core[15];
@@ -105,7 +105,7 @@ static void post(const mcud_op *op, int32_t first_row, int32_t end_row)
 
 void mcud_unit_run(uint32_t unit, const mcud_op *op, int32_t first_row, int32_t end_row)
 {
-    (void)unit; /* there is but one beside the caller */
+    (void)unit; /* only one exists beside the caller's */
     post(op, first_row, end_row);
     while (!mcud_mailbox_done(&mailbox)) {
         mcud_core_wait();

@@ -57,7 +57,7 @@
 void direct_boot_start(void);
 int main(void);
 
-/* Of the boot ROM, placed by its address: writes a register of an analogue block, or a range of its bits. */
+/* Functions of the boot ROM, called by address: they write a register of an analogue block, or a range of its bits. */
 typedef void analogue_write(uint8_t block, uint8_t host, uint8_t reg, uint8_t value);
 typedef void analogue_write_bits(uint8_t block, uint8_t host, uint8_t reg, uint8_t high, uint8_t low, uint8_t value);
 
@@ -101,7 +101,7 @@ static void start_pll(void)
     write_bits(PLL_BLOCK, PLL_HOST, 6u, 7u, 6u, 1u);    /* low reference */
 }
 
-/* A ROM that left the core on the PLL has started it. */
+/* If the ROM has left the core on the PLL, the PLL runs already. */
 static void use_pll(void)
 {
     const uint32_t source = SYSTEM_SYSCLK_CONF_SOC_CLK_SEL(3u);

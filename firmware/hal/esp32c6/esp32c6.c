@@ -131,7 +131,7 @@ static void start_pll(void)
     reg_change(CALIBRATION, CALIBRATION_STOP_HIGH | CALIBRATION_STOP_LOW, CALIBRATION_STOP_HIGH);
 }
 
-/* A ROM that left the core on the PLL has started it. Its third is 160 MHz. */
+/* If the ROM has left the core on the PLL, the PLL runs already. A third of its clock is 160 MHz. */
 static void use_pll(void)
 {
     const uint32_t source = PCR_SYSCLK_CONF_SOC_CLK_SEL(3u);

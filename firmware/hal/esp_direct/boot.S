@@ -1,7 +1,7 @@
 /* What the boot ROM of an ESP32-C3 (revision 0.3 or later) or C6 starts without a boot loader in flash: "direct boot".
  *
- * If the flash begins with this number twice, the ROM maps 4 MiB of it to the address for code and, where that is
- * another one, for data, and jumps to the word after the numbers. The image needs no other entry.
+ * If the flash begins with this number twice, the ROM maps 4 MiB of it to the addresses for code and for data, and
+ * jumps to the word after the numbers. The image needs no other entry.
  */
     .option arch, +zicsr
 
@@ -27,7 +27,7 @@ reset_handler:
     csrw mtvec, t0
     call direct_boot_start
 
-/* No interrupt is used: each of the 32 entries is that of a fault, which resets the chip. */
+/* No interrupt is used: each of the 32 entries is a fault, which resets the chip. */
     .section .vectors, "ax"
     .global mcud_vectors
     .option push

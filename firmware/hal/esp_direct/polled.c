@@ -22,7 +22,7 @@ void core_interrupts_on(void)
 {
 }
 
-/* An empty look at the FIFO costs nothing, and a sleep would need an interrupt that ends it. */
+/* A sleep would need an interrupt that ends it; polling an empty FIFO costs nothing. */
 void core_sleep(void)
 {
 }

@@ -1,7 +1,7 @@
 /* The USB serial port that an ESP32-C3 or C6 has in hardware (USB Serial/JTAG), in place of a UART. It has no baud rate.
  *
- * The port hands 64 bytes at a time to the host, or what it has when it is told that a message is complete: here at
- * the zero that ends a frame, and at the end of a line.
+ * The port sends 64 bytes at a time to the host, or fewer when the program marks the end of a message: the zero that
+ * ends a frame, and the end of a line.
  */
 #include <stdint.h>
 

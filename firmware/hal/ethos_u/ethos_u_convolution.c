@@ -1,4 +1,4 @@
-/* Convolutions of the functional model: weights in the order of their stream, over some pixels of outputs at once.
+/* Convolutions of the functional model: weights in the order of their stream, each for several output pixels at once.
  *
  * A stream has the weights by blocks of output channels. For each such block, and for as many pixels as there are
  * accumulators, the stream is read from the start of the block, as a unit does for each block that it computes.
@@ -9,7 +9,7 @@
 
 enum {
     OUTPUTS = MCUD_NPU_MACS == 32 ? 4 : 8, /* channels of outputs that a unit multiplies at once */
-    SUBKERNEL = 8,                         /* rows and columns of a kernel that it takes at once */
+    SUBKERNEL = 8,                         /* rows and columns of a kernel that a unit takes at once */
     SCALE_BYTES = 10,
     ACCUMULATE_40 = 1
 };
@@ -110,7 +110,7 @@ typedef struct {
     int32_t x;
     int32_t height;
     int32_t width;
-    int32_t elements; /* with those that fill the last group */
+    int32_t elements; /* with the padding of the last group */
 } subkernel;
 
 static subkernel subkernel_at(int32_t y, int32_t x)
@@ -128,7 +128,8 @@ static subkernel subkernel_at(int32_t y, int32_t x)
     return (subkernel){y, x, (int32_t)height, (int32_t)width, (int32_t)elements};
 }
 
-/* The input channels [first, end) of a subkernel: depth first has them within an element, part kernel around all. */
+/* Adds the input channels [first, end) of a subkernel. Depth-first streams iterate channels inside each element,
+ * part-kernel-first streams iterate all elements inside the channels. */
 static int32_t add_subkernel(mcud_npu_unit *unit, const subkernel *sub, uint32_t first, uint32_t end)
 {
     const convolution *conv = &the_convolution;
@@ -152,7 +153,7 @@ static int32_t add_subkernel(mcud_npu_unit *unit, const subkernel *sub, uint32_t
     return code;
 }
 
-/* All weights of a block of outputs, over the pixels of a pass. */
+/* Adds all weights of a block of outputs to the pixels of a pass. */
 static int32_t add_block(mcud_npu_unit *unit)
 {
     const convolution *conv = &the_convolution;

@@ -1,4 +1,4 @@
-/* Logistic function and hyperbolic tangent of the functional model: those of TFLite on 16 bits. */
+/* Logistic function and hyperbolic tangent of the functional model, as TFLite computes them in 16 bits. */
 #include "ethos_u_unit.h"
 
 enum { LAST = 255, LARGEST = 1 << 24 };
@@ -25,7 +25,8 @@ static const uint16_t table[LAST + 1] = {
     65535,
 };
 
-/* The function of a magnitude, times 2^(16 + bits), whose lowest bits are between two entries. */
+/* The logistic function times 2^(16 + bits), interpolated: the lowest `bits` of the magnitude are between two
+ * entries. */
 static int64_t between(int64_t magnitude, uint32_t bits, int64_t limit)
 {
     const int64_t place = magnitude >> bits;

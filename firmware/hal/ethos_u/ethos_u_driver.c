@@ -2,10 +2,11 @@
  *
  * Registers: Arm, Ethos-U55 NPU Technical Reference Manual (102420). The board states MCUD_NPU_BASE and MCUD_NPU_MACS.
  * With MCUD_NPU_IRQ the core sleeps until the unit's interrupt, otherwise it reads the status until the unit has
- * finished or MCUD_NPU_PATIENCE reads are over. Asleep it notices no unit that hangs: a watchdog has to. With
- * MCUD_NPU_CACHED the core's data cache covers the words and the regions after the first one, which has constants.
+ * finished or MCUD_NPU_PATIENCE reads are over. A sleeping core does not notice a unit that hangs: that needs a
+ * watchdog. With MCUD_NPU_CACHED the core's data cache covers the words and the regions after the first one, which has
+ * constants.
  *
- * A fault ends in a reset, so that the unit no longer reaches memory; the next stream runs again.
+ * A fault resets the unit, so that it no longer accesses memory; the next stream can run.
  */
 #include <stdbool.h>
 #include <stddef.h>
@@ -27,9 +28,9 @@
 #define MCUD_NPU_ACCESS 1u /* privileged; + 2 for memory that is not secure */
 #endif
 
-/* The port of the unit that reaches a memory, and its counter of outstanding transfers: 0 and 1 are of the port that
- * writes, 2 and 3 of the one that only reads, which an Ethos-U55 has for flash. The words of a single step are in RAM,
- * those of joined steps beside the constants. */
+/* The unit's port to a memory, by its counter of outstanding transfers: 0 and 1 belong to the port that reads and
+ * writes, 2 and 3 to the one that only reads, which an Ethos-U55 has for flash. The words of a single step are in RAM,
+ * those of joined steps in flash beside the constants. */
 #ifndef MCUD_NPU_STREAM_PORT
 #define MCUD_NPU_STREAM_PORT 1u
 #endif
@@ -113,7 +114,7 @@ static bool reset(void)
     return true;
 }
 
-/* 0 where the time is over. */
+/* 1 after the interrupt; 0 if the unit has not finished in time. */
 static int32_t wait_for_interrupt(void)
 {
 #ifdef MCUD_NPU_IRQ
@@ -139,11 +140,12 @@ static void clear_interrupt(void)
 {
     unit_write(UNIT_CMD, CMD_CLEAR_INTERRUPT | CMD_MAY_SLEEP);
 #ifdef MCUD_NPU_IRQ
-    reg_write(NVIC_ICPR + 4u * (MCUD_NPU_IRQ / 32u), 1u << (MCUD_NPU_IRQ % 32u)); /* no handler has done so */
+    reg_write(NVIC_ICPR + 4u * (MCUD_NPU_IRQ / 32u), 1u << (MCUD_NPU_IRQ % 32u)); /* no handler clears it */
 #endif
 }
 
-/* The core's cache holds nothing of the regions that memory has not, so that no line is lost afterwards. */
+/* Writes the core's cached lines of the regions to memory: the unit reads memory, and a later invalidation must lose
+ * nothing. */
 static void give_to_unit(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
 {
 #ifdef MCUD_NPU_CACHED

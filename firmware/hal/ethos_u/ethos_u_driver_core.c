@@ -1,10 +1,9 @@
 /* Runs command streams by Arm's core driver (ethosu_driver.h), which SDKs, Zephyr and CMSIS packs contain: it has the
  * interrupt, the caches and the power of the unit, and shares it with other programs.
  *
- * The driver takes a payload, whose first words name the stream after them: joined streams have them in flash, others
- * are copied after them. The driver cleans the caches over the regions, so a copied payload is the last region, in
- * cache lines that nothing else is in. Where it has a fast memory, it puts region 2 there, so a unit is initialised
- * without.
+ * The driver takes a payload: a header and a stream. Joined streams have their header in flash; other streams are
+ * copied after a header in RAM. The driver cleans the caches over the regions, so a copied payload is the last region,
+ * in its own cache lines. A driver with a fast memory would put region 2 there, so it is initialised without one.
  */
 #include <stdbool.h>
 #include <string.h>

@@ -11,7 +11,7 @@ typedef struct {
     mcud_npu_map ofm;
     uint32_t mode;
     uint32_t broadcast;
-    uint32_t scaled; /* the operand that has a scale of 32 bits */
+    uint32_t scaled; /* which operands have a scale of 32 bits */
     bool unary;
 } elementwise;
 
@@ -28,8 +28,8 @@ static int32_t load_second(mcud_npu_unit *unit, const elementwise *it, mcud_npu_
     return mcud_npu_load(unit, &it->ifm2, at, 1, value);
 }
 
-/* An operand of a sum at the common scale: the smaller scale has a factor, the larger one a shift. The factor's shift
- * leaves out the one that TFLite does first, so that a product is rounded twice as there.
+/* An operand of a sum at the common scale: the smaller scale has a factor, the larger one a shift. TFLite first shifts
+ * left; the factor's shift leaves that out, so that a product is rounded twice, as in TFLite.
  */
 static int64_t at_common_scale(const mcud_npu_unit *unit, const elementwise *it, int64_t value, uint32_t operand)
 {
@@ -56,7 +56,7 @@ static int64_t leading_zeros(int64_t value)
     return value < 0 ? 0 : count;
 }
 
-/* Of what sums, products and shifts compute; `known` is false where no public text says what a unit computes. */
+/* The result before its scaling; `known` becomes false where no public text says what a unit computes. */
 static int64_t combined(const mcud_npu_unit *unit, const elementwise *it, const int64_t *operands, bool *known)
 {
     const int64_t a = operands[0];
@@ -92,7 +92,7 @@ static int64_t combined(const mcud_npu_unit *unit, const elementwise *it, const 
 static int64_t scaled_result(const mcud_npu_unit *unit, const elementwise *it, int64_t value)
 {
     const bool global = (mcud_npu_small(unit, NPU_OFM_PRECISION) & GLOBAL_SCALE) != 0u;
-    const bool of_64_bits = it->mode == MUL && it->ifm.element_bytes == 4u; /* such a product has a shift alone */
+    const bool of_64_bits = it->mode == MUL && it->ifm.element_bytes == 4u; /* it has a shift, but no scale */
     const uint32_t scale = of_64_bits ? 1u : mcud_npu_scale(unit, NPU_OFM_SCALE);
     if (!global && it->mode > SUB) {
         return value;

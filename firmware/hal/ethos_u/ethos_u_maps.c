@@ -44,7 +44,7 @@ uint64_t mcud_npu_address(const mcud_npu_map *map, mcud_npu_place at)
     const uint64_t row = map->base[(right ? 1 : 0) + (low ? 2 : 0)] + y * map->stride_y;
     const uint64_t brick = (x * BRICK + at.c % BRICK) * map->element_bytes + at.c / BRICK * map->stride_c;
     const uint64_t pixel = x * map->stride_x + (uint64_t)at.c * map->element_bytes;
-    return (row + (map->bricks ? brick : pixel)) & ADDRESS_BITS; /* so that a stride may be negative */
+    return (row + (map->bricks ? brick : pixel)) & ADDRESS_BITS; /* wraps, so that a stride may be negative */
 }
 
 static int64_t element(const mcud_npu_map *map, const uint8_t *bytes)

@@ -1,4 +1,4 @@
-/* A functional model of an Ethos-U: reads commands, keeps their registers, and runs operations one after another. */
+/* A functional model of an Ethos-U: reads commands, stores registers, and runs operations in sequence. */
 #include <string.h>
 
 #include "ethos_u_unit.h"
@@ -9,13 +9,13 @@ enum {
     PAYLOAD_BITS = 0xC000,
     PAYLOAD = 0x4000,
     INTERNAL = 0x100, /* a region that is the unit's own memory */
-    STRIDED = 0x600,  /* of a DMA's region on the Ethos-U65 */
+    STRIDED = 0x600,  /* a bit of a DMA's region on the Ethos-U65 */
     UNIT_BYTES = MCUD_NPU_MACS == 256 ? 48 * 1024 : MCUD_NPU_MACS == 128 ? 24 * 1024 : 16 * 1024
 };
 
 static mcud_npu_unit the_unit;
 
-/* A bit for each register of 16 bits, and of more, that a unit has. */
+/* A bit for each register that a unit has: small ones of 16 bits, large ones of 32 or 40. */
 static const uint32_t small_known[5] = {0x9DFEBEBFu, 0x000FA3FFu, 0u, 0u, 0x0000BE23u};
 static const uint32_t large_known[5] = {0x007F007Fu, 0x001F007Fu, 0u, 0u, 0x000F007Fu};
 
@@ -38,7 +38,7 @@ uint8_t *mcud_npu_write(const mcud_npu_unit *unit, uint32_t region, uint64_t add
     return writable ? (uint8_t *)(uintptr_t)place : NULL;
 }
 
-/* Copies between regions, or a table into the unit; what else is in its memory no command reads. */
+/* Copies between regions, or a table into the unit; no command reads other bytes of the unit's memory. */
 static int32_t copy(mcud_npu_unit *unit)
 {
     const uint32_t from_region = mcud_npu_small(unit, NPU_DMA0_SRC_REGION);
@@ -71,7 +71,7 @@ static int32_t copy(mcud_npu_unit *unit)
     return MCUD_NPU_DONE;
 }
 
-/* On the units of 16 KB, an operation without a table uses the memory of the tables. */
+/* On units with 16 KB of memory, an operation without a table overwrites the tables. */
 static void end_tables(mcud_npu_unit *unit)
 {
     if (MCUD_NPU_MACS <= 64 && (mcud_npu_small(unit, NPU_ACTIVATION) & 0x10u) == 0u) {

@@ -67,7 +67,8 @@ static int32_t sum_channels(mcud_npu_unit *unit, const pooling *pool, mcud_npu_p
     return MCUD_NPU_DONE;
 }
 
-/* One scale for all; but where there is padding the unit divides a sum by the elements in it, by their own scale. */
+/* Scales a result by the scale of the operation; but under padding the unit divides a sum by the number of its
+ * elements. */
 static int64_t pooled_result(const mcud_npu_unit *unit, const pooling *pool, const pooled *it)
 {
     const uint32_t rounding = mcud_npu_rounding(unit);

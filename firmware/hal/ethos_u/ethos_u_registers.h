@@ -16,7 +16,7 @@ enum {
     NPU_PMU_MASK = 0x013
 };
 
-/* Registers of 16 bits. Those of a feature map are at the same distance from each other in all three. */
+/* Registers of 16 bits. Registers of IFM, OFM and IFM2 have the same distances from each other. */
 enum {
     NPU_IFM_PAD_TOP = 0x100,
     NPU_IFM_PAD_LEFT = 0x101,

@@ -1,11 +1,11 @@
-/* The way of a result in the functional model: scale, zero point, clip, table, memory. */
+/* The path of a result in the functional model: scale, zero point, clip, table, memory. */
 #include "ethos_u_unit.h"
 
 enum { TANH = 3, LOGISTIC = 4, TABLE = 16, TABLES = 8, CLIP_AS_OUTPUT = 0, CLIP_UINT8 = 2, CLIP_INT8 = 3, CLIP_INT16 = 5 };
 
 #define LARGEST (INT64_C(1) << 62)
 
-/* The magnitude is rounded, and halves of negative values by one less where they go up. */
+/* Rounds the magnitude. For negative values it subtracts 1 before the shift, unless halves go away from zero. */
 int64_t mcud_npu_scaled(int64_t value, uint32_t scale, uint32_t shift, uint32_t rounding)
 {
     const uint64_t magnitude = value < 0 ? 0u - (uint64_t)value : (uint64_t)value;
@@ -19,7 +19,7 @@ int64_t mcud_npu_scaled(int64_t value, uint32_t scale, uint32_t shift, uint32_t 
             low += UINT64_C(1) << (shift - 1u);
         }
         if (rounding == MCUD_NPU_TWICE && shift > 31u) {
-            low += UINT64_C(1) << 30; /* of a rounded product of 32 bits, before the rest of the shift */
+            low += UINT64_C(1) << 30; /* rounds the upper 32 bits of the product, before the rest of the shift */
         }
         if (value < 0 && rounding != MCUD_NPU_AWAY) {
             high -= low == 0u ? 1u : 0u;
@@ -48,7 +48,7 @@ static int64_t clip(int64_t value, int64_t lowest, int64_t highest)
     return value < lowest ? lowest : value > highest ? highest : value;
 }
 
-/* To the range of the activation, and of its type. */
+/* Clips to the range of the activation and of its type. */
 static int64_t activated(const mcud_npu_unit *unit, const mcud_npu_map *ofm, int64_t value)
 {
     const uint32_t range = (mcud_npu_small(unit, NPU_ACTIVATION) >> 12) & 7u;
@@ -73,7 +73,7 @@ static uint32_t word(const uint8_t *bytes)
     return bytes[0] | ((uint32_t)bytes[1] << 8) | ((uint32_t)bytes[2] << 16) | ((uint32_t)bytes[3] << 24);
 }
 
-/* A table has 256 results of 8 or 32 bits, or 512 lines between values that are 128 apart. */
+/* A table has 256 results of 8 or 32 bits, or 512 segments of a line, each for 128 values. */
 static int64_t looked_up(const mcud_npu_unit *unit, const mcud_npu_map *ofm, uint32_t table, int64_t value)
 {
     const uint32_t index = (uint32_t)(value + 128) & 0xFFu;

@@ -1,4 +1,4 @@
-/* Inside the functional model of a unit: its registers, and what its operations share. */
+/* Internals of the functional model of a unit: its registers, and functions that its operations share. */
 #ifndef MCUD_ETHOS_U_UNIT_H
 #define MCUD_ETHOS_U_UNIT_H
 
@@ -22,7 +22,7 @@
 #error "a pixel has up to 128 accumulators"
 #endif
 #ifndef MCUD_NPU_STEPS
-#define MCUD_NPU_STEPS (UINT64_C(1) << 40) /* loads of some elements, until the model gives up */
+#define MCUD_NPU_STEPS (UINT64_C(1) << 40) /* a limit of the loads, after which the model gives up */
 #endif
 
 enum {
@@ -48,7 +48,7 @@ static inline uint64_t mcud_npu_large(const mcud_npu_unit *unit, uint32_t comman
     return unit->large[command];
 }
 
-/* A scale is 32 bits, and its shift is in the upper word. */
+/* A scale has 32 bits; its shift is in the upper word of the register. */
 static inline uint32_t mcud_npu_scale(const mcud_npu_unit *unit, uint32_t command)
 {
     return (uint32_t)unit->large[command];
@@ -59,7 +59,7 @@ static inline uint32_t mcud_npu_shift(const mcud_npu_unit *unit, uint32_t comman
     return (uint32_t)(unit->large[command] >> 32) & 63u;
 }
 
-/* `size` bytes at an address of a region, or NULL where it does not have them all. */
+/* `size` bytes at an address of a region, or NULL if the region does not contain them all. */
 const uint8_t *mcud_npu_read(const mcud_npu_unit *unit, uint32_t region, uint64_t address, uint64_t size);
 uint8_t *mcud_npu_write(const mcud_npu_unit *unit, uint32_t region, uint64_t address, uint64_t size);
 
@@ -76,7 +76,7 @@ typedef struct {
     uint32_t element_bytes;
     int32_t zero_point;
     bool is_signed;
-    bool bricks; /* NHCWB16: 16 channels after another */
+    bool bricks; /* NHCWB16: bricks of 16 channels */
 } mcud_npu_map;
 
 enum { MCUD_NPU_IFM, MCUD_NPU_IFM2, MCUD_NPU_OFM };
@@ -90,7 +90,7 @@ typedef struct {
 
 uint64_t mcud_npu_address(const mcud_npu_map *map, mcud_npu_place at);
 
-/* Loads `count` channels, which are in a brick, less the zero point. */
+/* Loads `count` channels, all in one brick, and subtracts the zero point. */
 int32_t mcud_npu_load(mcud_npu_unit *unit, const mcud_npu_map *map, mcud_npu_place at, uint32_t count, int64_t *values);
 
 typedef struct {
@@ -104,7 +104,7 @@ int32_t mcud_npu_output_shape(const mcud_npu_unit *unit, const mcud_npu_map *ofm
 
 /* A kernel that slides over a padded input, which has been upscaled by 2 or not. */
 typedef struct {
-    int32_t kernel_height; /* elements; the dilation is between them */
+    int32_t kernel_height; /* in elements, without the dilation between them */
     int32_t kernel_width;
     int32_t dilation_y;
     int32_t dilation_x;
@@ -112,7 +112,7 @@ typedef struct {
     int32_t stride_x;
     int32_t pad_top;
     int32_t pad_left;
-    int64_t height; /* of the input between its padding, as the outputs need it */
+    int64_t height; /* of the input without its padding, as far as the outputs need it */
     int64_t width;
     uint32_t upscaling;
     bool part_kernel_first;
@@ -125,10 +125,10 @@ bool mcud_npu_under(const mcud_npu_window *window, mcud_npu_place output, int32_
 
 enum { MCUD_NPU_TWICE = 0, MCUD_NPU_TRUNCATE = 1, MCUD_NPU_NATURAL = 2, MCUD_NPU_AWAY = 3 };
 
-/* value * scale / 2^shift, rounded; shift is at most 95. A result beyond 62 bits has some value as large. */
+/* value * scale / 2^shift, rounded; shift is at most 95. A result beyond 62 bits is replaced by 2^62 or -2^62. */
 int64_t mcud_npu_scaled(int64_t value, uint32_t scale, uint32_t shift, uint32_t rounding);
 
-/* The rounding of results. */
+/* The rounding of results: MCUD_NPU_TWICE, _TRUNCATE, _NATURAL or _AWAY. */
 uint32_t mcud_npu_rounding(const mcud_npu_unit *unit);
 
 /* 2^15 / (1 + exp(-value / (24 * 2^9))), and 2^15 * tanh(value / (48 * 2^8)). */

@@ -1,8 +1,8 @@
-/* Decodes weights one by one, in the RAM of a place in the stream.
+/* Decodes weights in sequence; all state is in the record of a place in the stream.
  *
- * A slice has up to 32,768 weights and, alternating with them, runs of zeros. Chunks of 12 quotients (8 for runs with
- * long remainders) in unary interleave both, and the remainders of a chunk follow the quotients of the next one. A
- * chunk has no weights while they are 8 ahead of the runs, and no runs while these are ahead.
+ * A slice has up to 32,768 weights and, alternating with them, runs of zeros. Both are in chunks of 12 quotients in
+ * unary (8 for runs with long remainders), and the remainders of a chunk follow the quotients of the next one. A chunk
+ * has no weights while weights are 8 ahead of the runs, and no runs while runs are ahead.
  */
 #include "ethos_u_weights.h"
 
@@ -49,7 +49,7 @@ static void read_palette(mcud_npu_weights *stream)
     }
 }
 
-/* Bits of an index where it has no quotient. */
+/* Bits of an index that has no quotient. */
 static uint32_t plain_bits(const mcud_npu_weights *stream)
 {
     uint32_t count = 0;
@@ -66,7 +66,7 @@ static void begin_slice(mcud_npu_weights *stream)
 {
     uint32_t zero_divisor = bits(stream, 3);
     while (zero_divisor == END && !stream->broken) {
-        stream->at = (stream->at + 7u) & ~7u; /* within the stream, which ends at a byte */
+        stream->at = (stream->at + 7u) & ~7u; /* to a full byte, still within the stream */
         stream->has_palette = false;
         zero_divisor = bits(stream, 3);
     }
@@ -77,7 +77,7 @@ static void begin_slice(mcud_npu_weights *stream)
     const bool new_palette = bits(stream, 1) != 0u;
     if ((!new_palette && (!stream->has_palette || has_zeros != stream->has_zeros)) || zero_divisor == 4u ||
         zero_divisor == 5u || divisor == 6u) {
-        stream->broken = true; /* a kept palette either has the zero or has not */
+        stream->broken = true; /* a palette from an earlier slice must agree on runs of zeros */
         return;
     }
     if (new_palette) {
@@ -94,7 +94,7 @@ static void begin_slice(mcud_npu_weights *stream)
     begin_symbols(&stream->zeros, has_zeros ? count + (new_palette ? 1u : 0u) : 0u, has_zeros ? zero_divisor : 0u);
 }
 
-/* Adds to the quotient that the chunk is in, and ends it there if `ends`. */
+/* Adds to the current quotient, and completes it if `ends`. */
 static void add_quotient(mcud_npu_symbols *symbols, uint32_t amount, bool ends)
 {
     symbols->carry += amount;
@@ -166,7 +166,7 @@ static void next_chunk(mcud_npu_weights *stream)
     remainders(stream, zeros, quotients[1], older[1]);
 }
 
-/* Waits for a symbol in the chunks to come; false where there is none. */
+/* Reads chunks until a symbol is there; false if the stream has none. */
 static bool wait_for(mcud_npu_weights *stream, const mcud_npu_symbols *symbols)
 {
     while (symbols->read == symbols->taken) {
@@ -185,7 +185,7 @@ static uint32_t take(mcud_npu_symbols *symbols)
     return value;
 }
 
-/* The weight of an index; sign and magnitude are in a byte or so. */
+/* The weight of an index. Bit 0 of a value is its sign, the others its magnitude. */
 static int16_t weight_of(const mcud_npu_weights *stream, uint32_t index)
 {
     const uint32_t value = index < stream->palette_size ? stream->palette[index]

@@ -10,9 +10,9 @@ enum { MCUD_NPU_CHUNK = 12, MCUD_NPU_QUEUE = 64, MCUD_NPU_PALETTE = 32 };
 /* Either the weights or the runs of zeros of a slice: quotients come a chunk before their remainders. */
 typedef struct {
     uint32_t total;  /* symbols of the slice */
-    uint32_t parsed; /* symbols whose quotient has been read; those after `total` count, too */
+    uint32_t parsed; /* symbols whose quotient has been read, also those after `total` */
     uint32_t read;   /* symbols in the queue or taken from it */
-    uint32_t carry;  /* the quotient that goes on in the next chunk */
+    uint32_t carry;  /* the part of a quotient that the next chunk continues */
     uint32_t quotients[MCUD_NPU_CHUNK];
     uint32_t pending; /* quotients without a remainder */
     uint32_t queue[MCUD_NPU_QUEUE];
@@ -20,7 +20,7 @@ typedef struct {
     uint32_t divisor; /* bits of a remainder */
 } mcud_npu_symbols;
 
-/* A place in a stream. A copy of it continues there. */
+/* A place in a stream: a copy of this record continues from the same place. */
 typedef struct {
     const uint8_t *bytes;
     uint32_t size_bits;

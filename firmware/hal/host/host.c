@@ -34,7 +34,7 @@ void hal_init(void)
 #ifdef _WIN32
     (void)_setmode(STDIN_FILENO, _O_BINARY);
     (void)_setmode(STDOUT_FILENO, _O_BINARY);
-    for (uint32_t i = 0; i < STACK_BYTES; i += 4096) { /* each page of a stack exists after the one above it */
+    for (uint32_t i = 0; i < STACK_BYTES; i += 4096) { /* touches the pages from the top down, so that they exist */
         *(volatile uint8_t *)(host.stack_top - i);
     }
 #endif
@@ -69,7 +69,7 @@ void hal_uart_write(const uint8_t *bytes, uint32_t count)
     }
 }
 
-/* True when there is input; waits for it up to `timeout_ms`, or for ever where that is negative. */
+/* True when there is input; waits up to `timeout_ms` for it, or without limit if `timeout_ms` is negative. */
 static int input_ready(int timeout_ms)
 {
 #ifdef _WIN32
@@ -78,7 +78,7 @@ static int input_ready(int timeout_ms)
         return 1; /* read waits */
     }
     if (!PeekNamedPipe(GetStdHandle(STD_INPUT_HANDLE), NULL, 0, NULL, &count, NULL)) {
-        return GetLastError() == ERROR_BROKEN_PIPE; /* that is read, too */
+        return GetLastError() == ERROR_BROKEN_PIPE; /* a broken pipe counts as input: its end */
     }
     return count > 0;
 #else

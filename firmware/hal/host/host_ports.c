@@ -22,7 +22,7 @@ static struct {
 
 void hal_port_init(void)
 {
-    (void)signal(SIGPIPE, SIG_IGN); /* a neighbour that is gone is a line that is cut */
+    (void)signal(SIGPIPE, SIG_IGN); /* a neighbour that has gone is like a line that is cut */
     static const char *const names[PORTS] = {"MCUD_PORT0", "MCUD_PORT1"};
     for (uint32_t i = 0; i < PORTS; i++) {
         const char *const number = getenv(names[i]);
@@ -59,7 +59,7 @@ void hal_port_send(uint32_t port, const uint8_t *bytes, uint32_t count)
 bool hal_port_sending(uint32_t port)
 {
     if (ports[port].descriptor < 0) {
-        ports[port].left = 0; /* as a line with nobody at its end */
+        ports[port].left = 0; /* as on a line without a receiver */
     }
     if (ports[port].left > 0) {
         const ssize_t sent = write(ports[port].descriptor, ports[port].next, ports[port].left);

@@ -1,4 +1,4 @@
-/* The cores of the host beside the first one are threads: each begins with its first call and then stays. */
+/* The cores of the host beside the first one are threads: each thread begins with its first call and stays. */
 #define _POSIX_C_SOURCE 200809L
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ enum { CORES = 8 }; /* as in boards/host.toml */
 typedef struct {
     pthread_mutex_t lock;
     pthread_cond_t posted;
-    mcud_core_work *work; /* NULL once it is begun */
+    mcud_core_work *work; /* NULL once the thread has begun it */
     void *argument;
     uint32_t busy;
     uint32_t exists;

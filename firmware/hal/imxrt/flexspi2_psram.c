@@ -107,7 +107,7 @@
 #define STROBE_LOOPED_BACK 1u
 #define SELECT_CLOCKS 3u /* before the first and after the last clock */
 #define ID_BYTES 4u
-#define ID 0x5D0Du /* maker, and a good die */
+#define ID 0x5D0Du /* maker, and the mark of a good die */
 #define ID_BITS 0xFFFFu
 
 #if MOST_DIVIDER * MCUD_PSRAM_MOST_HZ < PLL_HZ
@@ -172,7 +172,7 @@ static void use_pins(void)
     }
 }
 
-/* The boot ROM has started this PLL, unless it had no need of it. */
+/* Starts this PLL if the boot ROM has not. */
 static int32_t start_clock(void)
 {
     if ((reg_read(CCM_ANALOG_PLL_SYS) & CCM_ANALOG_PLL_SYS_LOCK) == 0u) {
@@ -236,6 +236,6 @@ int32_t flexspi2_psram_start(void)
         return 0;
     }
     const uint32_t id = reg_read(FLEXSPI2_RFDR0) & ID_BITS;
-    reg_write(FLEXSPI2_INTR, FLEXSPI2_INTR_IPRXWA); /* the word has been read */
+    reg_write(FLEXSPI2_INTR, FLEXSPI2_INTR_IPRXWA); /* acknowledges that the word has been read */
     return id == ID && run(ENTER_QUAD, 0u);
 }

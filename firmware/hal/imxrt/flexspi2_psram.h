@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Pins, clock and commands after which the memory answers; 0 if there is none. */
+/* Sets pins and clock, and starts the memory. Returns 1, or 0 if no memory answers. */
 int32_t flexspi2_psram_start(void);
 
 #endif

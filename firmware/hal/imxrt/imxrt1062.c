@@ -70,14 +70,14 @@
 
 static uint32_t core_hz = CRYSTAL_HZ;
 
-/* A change of the clock tree takes some clocks. */
+/* Waits until a change of the clock tree has taken effect. */
 static void settle(uint32_t busy)
 {
     while ((reg_read(CCM_CDHIPR) & busy) != 0u) {
     }
 }
 
-/* The PLL of the core may be changed; that of the flash runs on. */
+/* Runs the core by the crystal, so that its PLL may be changed; the PLL of the flash runs on. */
 static void use_crystal(void)
 {
     reg_change(CCM_CBCDR, CCM_CBCDR_PERIPH_CLK2_PODF(7u), CCM_CBCDR_PERIPH_CLK2_PODF(0u));

@@ -1,7 +1,7 @@
 /* The data that the i.MX RT1062's boot ROM reads from a Teensy 4.1's flash, and the first instructions after it.
  *
- * FlexSPI configuration block: how to read the flash. Image vector table and boot data: where the program starts. They lie
- * at fixed offsets from the origin of the flash; what is not set is 0.
+ * FlexSPI configuration block: how to read the flash. Image vector table and boot data: where the program starts. They
+ * are at fixed offsets from the origin of the flash; all other bytes are 0.
  */
 
 /* IMXRT1060RM: IOMUX Controller */
@@ -79,12 +79,12 @@ vector_table:
 boot_data:
     .word boot, CHIP_BYTES, 0
 
-/* An even entry is a vector table to the ROM. */
+/* The ROM reads an even entry as the address of a vector table. */
     .balign 8
 entry:
     .word mcud_stack_top, imxrt1062_reset
 
-/* The memory of the stack is there once FlexRAM is divided. */
+/* The memory of the stack exists only after FlexRAM has been divided. */
     .thumb_func
     .type imxrt1062_reset, %function
 imxrt1062_reset:

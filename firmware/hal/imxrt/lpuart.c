@@ -31,7 +31,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 int32_t uart_receive_ready(uintptr_t base)
 {
     const uint32_t status = reg_read(base + LPUART_STAT);
-    if ((status & LPUART_STAT_OR) != 0u) { /* nothing is received until it is cleared */
+    if ((status & LPUART_STAT_OR) != 0u) { /* the UART receives nothing until the overrun is cleared */
         reg_write(base + LPUART_STAT, LPUART_STAT_OR);
     }
     return (status & LPUART_STAT_RDRF) != 0u;

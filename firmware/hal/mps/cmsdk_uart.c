@@ -46,7 +46,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 
 int32_t uart_receive_ready(uintptr_t base)
 {
-    /* Cleared before the state is read: a byte that comes later raises the interrupt again. */
+    /* The interrupt is cleared before the state is read: a byte that comes later raises it again. */
     reg_write(base + UART_INTCLEAR, INT_RX);
     return (reg_read(base + UART_STATE) & STATE_RX_FULL) != 0u;
 }
@@ -64,7 +64,7 @@ int32_t uart_send_ready(uintptr_t base)
 void uart_send_interrupt(uintptr_t base, int32_t on)
 {
     reg_change(base + UART_CTRL, CTRL_TX_INTERRUPT, on ? CTRL_TX_INTERRUPT : 0u);
-    reg_write(base + UART_INTCLEAR, INT_TX); /* it tells that the transmitter took a byte, once */
+    reg_write(base + UART_INTCLEAR, INT_TX); /* this interrupt reports once that the transmitter took a byte */
 }
 
 void uart_send(uintptr_t base, uint8_t byte)

@@ -1,13 +1,12 @@
 /* Transfers by the PL081 controllers of the MPS2 boards: channel 0 of each is an engine (mcud_dma.h).
  *
  * A descriptor has 4,095 elements at most, words where source and target allow it. A transfer is done piece by piece:
- * the interrupt at the end of a piece begins the next one, or the next transfer of the queue, so that the core need not
- * come by. Between two pieces the controller stands still for as long as the interrupt takes. Where the interrupt is
- * kept back, the next start or wait goes on in its place.
+ * the interrupt at the end of a piece begins the next piece, or the next transfer of the queue. Between two pieces the
+ * controller idles until the interrupt has run. While the interrupt is masked, the next start or wait does its work.
  *
  * The controllers are masters of the secure world as they come out of reset, and see the secure addresses that the
- * program uses. The emulator's transfers are done at once, while the register is written; on a board they take their
- * time, and the queue fills. There is no data cache between core and memories: barriers are all that is needed.
+ * program uses. The emulator completes a transfer while the register is written; on a board transfers take time, and
+ * the queue fills. There is no data cache between core and memories, so barriers suffice.
  */
 #include <stdint.h>
 
@@ -52,14 +51,14 @@ typedef struct {
     transfer queue[QUEUE]; /* a ring; the oldest unfinished one is at `oldest` */
     uint32_t oldest;
     uint32_t unfinished;
-    uint32_t piece; /* bytes that the controller is at, of the oldest one */
+    uint32_t piece; /* bytes of the oldest transfer that the controller copies now */
 } engine_state;
 
 static const uint32_t bases[MCUD_DMA_ENGINES] = {MCUD_DMA_BASES};
 static const uint8_t irqs[MCUD_DMA_ENGINES] = {MCUD_DMA_IRQS};
 static engine_state engines[MCUD_DMA_ENGINES];
 
-/* Keeps the engine's own interrupt back, no other one. */
+/* Masks the engine's own interrupt alone. */
 static void lock(uint32_t engine)
 {
     reg_write(NVIC_ICER + 4u * (irqs[engine] / 32u), 1u << (irqs[engine] % 32u));
@@ -72,7 +71,7 @@ static void unlock(uint32_t engine)
     reg_write(NVIC_ISER + 4u * (irqs[engine] / 32u), 1u << (irqs[engine] % 32u));
 }
 
-/* Up to where both ends are at words, or as much as one descriptor has room for. */
+/* Starts the next piece: bytes until both addresses are at words, or as much as one descriptor has room for. */
 static void begin_piece(engine_state *state, uint32_t base)
 {
     const transfer *one = &state->queue[state->oldest];
@@ -90,7 +89,7 @@ static void begin_piece(engine_state *state, uint32_t base)
     reg_write(base + CHANNEL_NEXT, 0u);
     reg_write(base + CHANNEL_CONTROL, elements | (words ? CONTROL_WORDS : 0u) | CONTROL_BURST | CONTROL_UPWARDS |
                                           CONTROL_PRIVILEGED | CONTROL_INTERRUPT);
-    __asm__ volatile("dsb" ::: "memory"); /* what the core wrote is in memory */
+    __asm__ volatile("dsb" ::: "memory"); /* the core's writes reach memory first */
     reg_write(base + CHANNEL_CONFIG, CHANNEL_ENABLE | CHANNEL_INTERRUPTS);
 }
 
@@ -108,7 +107,7 @@ static void end_piece(engine_state *state, uint32_t base)
     state->piece = 0;
 }
 
-/* Goes on where the controller has come to an end. The engine's interrupt is kept back, or this is it. */
+/* Starts the next piece if the controller has finished one. Called in the engine's interrupt, or while it is masked. */
 static void advance(uint32_t engine)
 {
     engine_state *state = &engines[engine];
@@ -133,7 +132,7 @@ void dma_interrupt(void)
     for (uint32_t engine = 0; engine < MCUD_DMA_ENGINES; engine++) {
         advance(engine);
     }
-    __asm__ volatile("dsb" ::: "memory"); /* the controller has taken its request back */
+    __asm__ volatile("dsb" ::: "memory"); /* waits until the controller has withdrawn its request */
 }
 
 void mcud_dma_start(uint32_t engine, void *to, const void *from, uint32_t size_bytes)

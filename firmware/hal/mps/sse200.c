@@ -31,7 +31,7 @@ void unit_init(void)
     reg_write(NVIC_ISER, 1u << MHU_IRQ);
 }
 
-/* A message that comes after the sleep ends is not lost: its step is looked for next. */
+/* A message between the end of the sleep and the clear is not lost: the caller looks for its step next. */
 void unit_sleep(void)
 {
     core_sleep();

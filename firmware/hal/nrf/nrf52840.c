@@ -55,10 +55,10 @@ static void flash_mode(uint32_t mode)
     (void)reg_wait(NVMC_READY, NVMC_READY_READY, NVMC_READY_READY, READY_ATTEMPTS);
 }
 
-/* From revision 3 on each reset locks the debug port unless both UICR and the program open it: else a board could be
- * written only once. As Nordic's start-up does, the program does what UICR says; one that is erased is set to open,
- * which works from the next reset on. A board that its owner has locked stays locked. Chips
- * before revision 3 are locked unless the UICR is erased: there the program writes nothing. */
+/* From revision 3 on, each reset locks the debug port unless both UICR and the program open it: else a board could be
+ * written only once. As in Nordic's start-up, the program follows UICR; it sets an erased UICR to open, which takes
+ * effect at the next reset. A board that its owner has locked stays locked. Chips before revision 3 are locked unless
+ * UICR is erased: there the program writes nothing. */
 static void open_debug_port(void)
 {
     if (reg_read(FICR_CHIP) != NRF52840 || reg_read(FICR_REVISION) < REVISION_3) {
@@ -94,7 +94,7 @@ void hal_init(void)
     reg_write(port_of(tx) + P0_OUTSET, 1u << tx % PORT_PINS); /* idle level before the UART takes the pin */
     reg_write(port_of(tx) + P0_DIRSET, 1u << tx % PORT_PINS);
     reg_write(port_of(rx) + P0_PIN_CNF0 + 4u * (rx % PORT_PINS), P0_PIN_CNF0_PULL(PULL_UP)); /* input, its buffer on */
-    reg_change(UART0_PSEL_TXD, PSEL_MASK, tx); /* port and pin, as they are numbered */
+    reg_change(UART0_PSEL_TXD, PSEL_MASK, tx); /* the pin number contains the port */
     reg_change(UART0_PSEL_RXD, PSEL_MASK, rx);
     reg_set(UART0_PSEL_RTS, PSEL_MASK);
     reg_set(UART0_PSEL_CTS, PSEL_MASK);

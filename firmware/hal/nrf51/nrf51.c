@@ -54,7 +54,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 {
     reg_write(GPIO_OUTSET, 1u << TX_PIN); /* idle level before the UART takes the pin */
     reg_write(GPIO_DIRSET, 1u << TX_PIN);
-    reg_write(GPIO_PIN_CNF(RX_PIN), PIN_CNF_PULL_UP); /* input, quiet if nothing is connected; after reset it is off */
+    reg_write(GPIO_PIN_CNF(RX_PIN), PIN_CNF_PULL_UP); /* an input; the pull keeps it quiet if nothing is connected */
     reg_write(base + UART_PSELTXD, TX_PIN);
     reg_write(base + UART_PSELRXD, RX_PIN);
     reg_write(base + UART_PSELRTS, NO_PIN);

@@ -27,12 +27,12 @@ void riscv_trap(uint32_t cause, uint32_t address);
 
 static hart_box boxes[MCUD_CORES];
 
-/* Harts use them before hart 0 has cleared .bss. */
+/* Not in .bss: harts use their stacks before hart 0 has cleared it. */
 static uint8_t stacks[MCUD_CORES - 1][MCUD_CORE_STACK_BYTES]
     __attribute__((aligned(16), section(".noinit.hart_stacks")));
 
-/* For faults only, since a hart takes no interrupts; never returns. The stack starts afresh: the old one may have
- * overflowed. */
+/* For faults only, since a hart takes no interrupts; never returns. It resets the stack pointer, since the stack may
+ * have overflowed. */
 __attribute__((naked, aligned(4))) static void hart_trap_entry(void)
 {
     __asm__ volatile("csrr a0, mcause\n\t"
@@ -47,7 +47,7 @@ __attribute__((naked, aligned(4))) static void hart_trap_entry(void)
                      : "i"(stacks), "i"(MCUD_CORE_STACK_BYTES));
 }
 
-/* Where reset.S leads the others; its global pointer is set. */
+/* Entry of the other harts, from reset.S, which has set the global pointer. */
 __attribute__((naked)) void hart_reset(void)
 {
     __asm__ volatile("csrr a0, mhartid\n\t"
@@ -73,7 +73,7 @@ void hart_trap(uint32_t cause, uint32_t address, uint32_t hart)
     riscv_trap(cause, address);
 }
 
-/* Between memory and the device registers that signal. */
+/* Orders accesses to memory and to the device registers that signal. */
 static void fence(void)
 {
     __asm__ volatile("fence" ::: "memory");
@@ -113,14 +113,14 @@ void mcud_core_wake(void)
 {
 }
 
-/* A waiting core spins: its software interrupt is pending but not enabled to trap, so wfi returns at once. It is wfi all
- * the same, because the emulator then goes on with the next hart. */
+/* A waiting core spins: its software interrupt is pending but not enabled to trap, so wfi returns at once. It executes
+ * wfi nevertheless, because the emulator then continues with the next hart. */
 void mcud_core_wait(void)
 {
     uint32_t status;
     __asm__ volatile("csrrc %0, mstatus, %1" : "=r"(status) : "r"(MSTATUS_MIE) : "memory");
-    /* Hart 0's own; those of the others are pending until their calls return. It stays set: nothing enables it but this
-     * function. */
+    /* Hart 0's own interrupt; those of other harts are pending until their calls return. It stays pending: only this
+     * function enables it. */
     reg_write(CLINT_MSIP(0u), 1u);
     __asm__ volatile("csrs mie, %0" ::"r"(MIE_SOFTWARE) : "memory");
     core_sleep();

@@ -18,7 +18,7 @@ reset_handler:
     csrw mtvec, t0
     call riscv_start
     .weak hart_reset
-others:                         /* harts.c is linked where several harts run the program */
+others:                         /* hart_reset is 0 unless harts.c is linked, for programs on several harts */
     la t0, hart_reset
     beqz t0, park
     jr t0

@@ -62,7 +62,7 @@
 #define QUAD_READ 0xEBu
 #define QUAD_WRITE 0x38u
 #define KNOWN_GOOD_DIE 0x5Du
-#define ID_BYTES 6u /* with the command and its address; the last one tells a good die */
+#define ID_BYTES 6u /* with the command and its address; the last byte marks a good die */
 
 #define SERIAL_DIVIDER 10u /* a read of the ID takes at most 33 MHz */
 #define ON_FOUR_PINS 2u
@@ -74,8 +74,8 @@
 #error "most_hz of the board's psram is less than a seventh of the core's clock, by which its reads can be delayed"
 #endif
 
-/* While the program talks to the memory, the flash with the program is out of reach: this code is in RAM. It calls nothing
- * else, and reads no constants of the flash. */
+/* While the interface talks to the PSRAM, the flash cannot be read. So this code is in RAM, calls only functions in
+ * RAM, and reads no constants of the flash. */
 #define IN_RAM __attribute__((section(".ramcode"), noinline))
 
 IN_RAM static uint32_t exchange(uint32_t word)
@@ -99,7 +99,7 @@ IN_RAM static uint32_t command(uint32_t word, uint32_t bytes)
     return last;
 }
 
-/* Resets the memory, whatever state it is in, and switches it to four pins; 0 if it is not there. */
+/* Resets the memory from any state and switches it to four pins; 0 if no memory answers. */
 IN_RAM static int32_t switch_to_four_pins(void)
 {
     reg_write(XIP_QMI + XIP_QMI_DIRECT_CSR, XIP_QMI_DIRECT_CSR_CLKDIV(SERIAL_DIVIDER) | XIP_QMI_DIRECT_CSR_EN);
@@ -116,7 +116,7 @@ IN_RAM static int32_t switch_to_four_pins(void)
     return is_good;
 }
 
-/* The same for reads and writes: all on four pins. */
+/* The format of reads and writes: all on four pins. */
 static const uint32_t format = XIP_QMI_M1_RFMT_PREFIX_WIDTH(ON_FOUR_PINS) | XIP_QMI_M1_RFMT_ADDR_WIDTH(ON_FOUR_PINS)
                                | XIP_QMI_M1_RFMT_DUMMY_WIDTH(ON_FOUR_PINS) | XIP_QMI_M1_RFMT_DATA_WIDTH(ON_FOUR_PINS)
                                | XIP_QMI_M1_RFMT_PREFIX_LEN;
@@ -126,7 +126,7 @@ static void describe(void)
     const uint32_t divider = (MCUD_CLOCK_HZ + MCUD_PSRAM_MOST_HZ - 1u) / MCUD_PSRAM_MOST_HZ;
     const uint32_t mhz = MCUD_CLOCK_HZ / 1000000u;
     const uint32_t select = MCUD_PSRAM_SELECT_NS * mhz / 64000u; /* times of 64 clocks */
-    /* Half a clock of the memory passes beside the clocks of this pause. */
+    /* Half a clock of the memory is added to the clocks of this pause. */
     const uint32_t pause = (MCUD_PSRAM_DESELECT_NS * mhz + 999u) / 1000u;
     const uint32_t half = (divider + 1u) / 2u;
     const uint32_t deselect = pause > half ? pause - half : 0u;

@@ -1,4 +1,4 @@
-/* Clocks of RP2040 and RP2350: the PLL from the crystal of 12 MHz that their boot loader needs, too. */
+/* Clocks of RP2040 and RP2350: the PLL runs from the crystal of 12 MHz, which their boot loader needs, too. */
 #include "rp2.h"
 
 #include "hal_parts.h"
@@ -11,7 +11,7 @@
 #define STARTUP_64_MS 3008u /* in 256 clocks of the crystal; boards are known whose crystal takes tens of ms */
 #define FROM_CRYSTAL 2u
 
-/* Nothing else has a rate that is known: without crystal and PLL there is no line to the host. */
+/* Waits without limit: only the crystal and the PLL have known rates, and without them there is no line to the host. */
 static void await(uintptr_t address, uint32_t mask, uint32_t value)
 {
     while ((reg_read(address) & mask) != value) {
@@ -30,7 +30,7 @@ void rp2_reset(uint32_t bits)
     rp2_release(bits);
 }
 
-/* The ring oscillator drives all, and the PLL may be changed. */
+/* Runs all by the ring oscillator, so that the PLL may be changed. */
 static void leave_pll(void)
 {
     reg_change(rp2_chip.clocks + CLOCKS_CLK_SYS_CTRL, CLOCKS_CLK_SYS_CTRL_SRC, 0u);
@@ -59,7 +59,7 @@ void rp2_start_pll(const rp2_pll *pll)
     reg_change(pll->base + PLL_PWR, PLL_PWR_POSTDIVPD, 0u);
 }
 
-/* The core from the PLL, the UART from the core's clock. */
+/* Runs the core by the PLL, and the UART by the core's clock. */
 static void use_pll(void)
 {
     reg_change(rp2_chip.clocks + CLOCKS_CLK_SYS_CTRL, CLOCKS_CLK_SYS_CTRL_AUXSRC(7u), CLOCKS_CLK_SYS_CTRL_AUXSRC(0u));

@@ -1,4 +1,5 @@
-/* Common parts of RP2040 and RP2350: the same blocks at other addresses. rp2.c starts them, a file of each chip has the facts. */
+/* Common parts of RP2040 and RP2350: the same blocks at other addresses. rp2.c starts them; each chip has a file of
+ * facts. */
 #ifndef MCUD_RP2_H
 #define MCUD_RP2_H
 
@@ -42,7 +43,7 @@
 #define PLL_PRIM_POSTDIV2(n) ((n) << 12)
 #define PLL_PRIM_POSTDIV1(n) ((n) << 16)
 
-/* It yields 12 MHz * multiplier / first_divider / second_divider. */
+/* A PLL, which yields 12 MHz * multiplier / first_divider / second_divider. */
 typedef struct {
     uintptr_t base;
     uint32_t reset; /* its bit of the resets */
@@ -67,10 +68,10 @@ typedef struct {
 
 extern const rp2_facts rp2_chip;
 
-/* Back to the state after power-on, whatever ran before: SYSRESETREQ resets no peripherals. */
+/* Resets peripherals and releases them: SYSRESETREQ alone resets none. `bits`: as in RESETS_RESET. */
 void rp2_reset(uint32_t bits);
 
-/* Out of reset, without a reset of what runs. */
+/* Releases peripherals from reset; those that run are not reset. */
 void rp2_release(uint32_t bits);
 
 void rp2_start_pll(const rp2_pll *pll);
@@ -78,10 +79,10 @@ void rp2_start_pll(const rp2_pll *pll);
 /* Starts the line to the host: uart.c or usb.c. */
 void rp2_start_line(void);
 
-/* Starts the board's PSRAM, if its file has one: qmi_psram.c. One that does not answer stays closed for writes. */
+/* Starts the board's PSRAM, if its file has one: qmi_psram.c. If it does not answer, it stays closed for writes. */
 void rp2_start_psram(void);
 
-/* A word of the boot ROM. A compiler that sees the address takes it for a mistake: it is near 0. */
+/* A word of the boot ROM. A function hides the address, which is near 0, since compilers warn of it. */
 uint32_t rp2_rom_word(uintptr_t address);
 
 /* Restarts the chip in the boot loader of its ROM, as if BOOTSEL were held. */

@@ -32,7 +32,7 @@ const rp2_facts rp2_chip = {
 };
 
 /* RP2040 Datasheet: 2.8.3, the functions of the boot ROM */
-#define ROM_TABLES 0x14u /* the table of functions, that of data: halfwords */
+#define ROM_TABLES 0x14u /* two halfwords: addresses of the tables of functions and of data */
 #define ROM_FIND 0x18u
 
 typedef void start_usb_boot(uint32_t activity_pins, uint32_t disabled_interfaces);

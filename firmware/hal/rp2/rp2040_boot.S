@@ -73,8 +73,8 @@ boot:
     movs r6, #0
     movs r7, #1
 
-    /* A clock of 66 MHz needs the stronger driver and fast edges; the data's inputs without their Schmitt triggers,
-     * which delay. After reset the pads have neither. */
+    /* A clock of 66 MHz needs a stronger driver, fast edges, and data inputs without Schmitt triggers, which delay. The
+     * reset values of the pads differ. */
     ldr r0, =PADS_QSPI
     movs r1, #(PADS_QSPI_GPIO_QSPI_SCLK_DRIVE(DRIVE_8_MA) | PADS_QSPI_GPIO_QSPI_SCLK_SLEWFAST)
     str r1, [r0, #PADS_QSPI_GPIO_QSPI_SCLK]
@@ -95,7 +95,7 @@ boot:
     str r7, [r4, #XIP_SSI_SER]
     str r7, [r4, #XIP_SSI_SSIENR]
 
-    /* The four data pins, if the flash does not have them from the factory. */
+    /* Enables the four data pins, if the factory has not. */
     movs r0, #READ_STATUS_2
     bl read_status
     movs r1, #STATUS_2_QUAD
@@ -146,7 +146,7 @@ read_quad:
     msr msp, r1
     bx r2
 
-/* The status register that command r0 reads, in r0. */
+/* Returns in r0 the status register that command r0 reads. */
 read_status:
     mov r8, lr
     str r0, [r4, #XIP_SSI_DR0]
@@ -156,7 +156,7 @@ read_status:
     ldr r0, [r4, #XIP_SSI_DR0]
     bx r8
 
-/* Waits until all is sent and received; changes r2 and r3. */
+/* Waits until the SSI has sent and received all; changes r2 and r3. */
 finish:
     movs r3, #(XIP_SSI_SR_TFE | XIP_SSI_SR_BUSY)
 finishing:

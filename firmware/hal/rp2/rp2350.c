@@ -24,8 +24,8 @@
 #define NO_OTHER_BLOCK 0u
 #define BLOCK_ENDS 0xAB123579u
 
-/* In the first 4 KiB of flash the boot ROM looks for this. It reads flash by quad reads at a third of the core's clock from
- * then on, and starts the vector table at the origin. */
+/* The boot ROM looks for this block in the first 4 KiB of flash. Then it reads flash by quad reads at a third of the
+ * core's clock, and starts from the vector table at the origin. */
 __attribute__((section(".boot_block"), used)) static const uint32_t image_definition[] = {
     BLOCK_STARTS, IMAGE_TYPE, LAST_ITEM, NO_OTHER_BLOCK, BLOCK_ENDS,
 };

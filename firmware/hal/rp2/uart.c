@@ -59,7 +59,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
     const uint32_t divisor = (4u * clock_hz + baud / 2u) / baud; /* of 16 clocks, in 1/64 */
     reg_write(base + UART_UARTIBRD, divisor / 64u);
     reg_write(base + UART_UARTFBRD, divisor % 64u);
-    reg_write(base + UART_UARTLCR_H, UART_UARTLCR_H_WLEN(EIGHT_BITS)); /* takes the divisor over */
+    reg_write(base + UART_UARTLCR_H, UART_UARTLCR_H_WLEN(EIGHT_BITS)); /* this write makes the divisor take effect */
     reg_write(base + UART_UARTIMSC, UART_UARTIMSC_RXIM);
     reg_write(base + UART_UARTCR, UART_UARTCR_UARTEN | UART_UARTCR_TXE | UART_UARTCR_RXE);
 }

@@ -37,7 +37,7 @@ static struct {
 
 static uint8_t configuration;
 
-/* The controller may see the word in parts, so AVAILABLE follows when its clock of 48 MHz has passed three times. */
+/* The controller may see the word in parts, so AVAILABLE follows after three clocks of its 48 MHz. */
 void usb_hand_over(uint32_t buffer_control, uint32_t state)
 {
     uint32_t count = 8;
@@ -51,7 +51,7 @@ void usb_hand_over(uint32_t buffer_control, uint32_t state)
     reg_write(USB_DPRAM + buffer_control, state | AVAILABLE);
 }
 
-/* No descriptor is a multiple of a packet, so that a short one always ends the answer. */
+/* Sends the next packet. No descriptor's length is a multiple of a packet, so a short packet always ends the answer. */
 static void send_part(void)
 {
     uint8_t *const packet = (uint8_t *)(uintptr_t)(USB_DPRAM + USB_CONTROL_PACKET);
@@ -99,7 +99,7 @@ static usb_answer standard_request(const usb_request *request)
         return (usb_answer){&configuration, 1};
     case GET_DESCRIPTOR:
         return serial_descriptor(request->value >> 8, request->value & 0xFFu);
-    case SET_ADDRESS: /* holds after the acknowledgement */
+    case SET_ADDRESS: /* the address takes effect after the acknowledgement */
         return done;
     case SET_CONFIGURATION:
         if (request->value > 1u) {
@@ -126,7 +126,7 @@ static void begin_request(void)
     const uint32_t low = reg_read(USB_DPRAM + USB_DPRAM_SETUP_PACKET_LOW);
     const uint32_t high = reg_read(USB_DPRAM + USB_DPRAM_SETUP_PACKET_HIGH);
     *request = (usb_request){low & 0xFFu, low >> 8 & 0xFFu, low >> 16, high & 0xFFFFu, high >> 16};
-    reg_write(USB_DPRAM + USB_DPRAM_EP0_IN_BUFFER_CONTROL, 0u); /* a request ends the one before it */
+    reg_write(USB_DPRAM + USB_DPRAM_EP0_IN_BUFFER_CONTROL, 0u); /* a new request ends the previous one */
     reg_write(USB_DPRAM + USB_DPRAM_EP0_OUT_BUFFER_CONTROL, 0u);
     const uint32_t kind = request->type & USB_KIND;
     usb_answer answer = {NULL, 0};
@@ -208,7 +208,8 @@ void uart_interrupt(void)
     }
 }
 
-/* The reset first: the host sees the line go before it comes again. Whether a cable supplies the chip is not measured. */
+/* The reset comes first, so that the host sees the device disconnect before it connects. The chip does not measure
+ * whether a cable supplies it. */
 void rp2_start_line(void)
 {
     reg_write(rp2_chip.usb_clock, 0u);

@@ -67,7 +67,7 @@ enum {
     USB_NOTIFICATION_PACKET = 0x200
 };
 
-/* States of a buffer: a packet to the host is in it, its number modulo 2 is 1, its bytes. */
+/* Fields of a buffer's state: it has a packet to the host; the packet's number modulo 2 is 1; its length in bytes. */
 enum {
     USB_FULL = USB_DPRAM_EP0_IN_BUFFER_CONTROL_FULL_0,
     USB_DATA1 = USB_DPRAM_EP0_IN_BUFFER_CONTROL_PID_0,
@@ -93,14 +93,15 @@ typedef struct {
 
 /* --- usb.c ------------------------------------------------------------------------------------ */
 
-/* Hands a packet to the controller: to be sent, or to be filled. `state`: of its buffer control, but for AVAILABLE. */
+/* Hands a packet to the controller, which sends or fills it. `state`: the value of its buffer control without
+ * AVAILABLE. */
 void usb_hand_over(uint32_t buffer_control, uint32_t state);
 
 /* --- usb_serial.c, called by the interrupt ------------------------------------------------------ */
 
 usb_answer serial_descriptor(uint32_t kind, uint32_t index);
 
-/* The answer to a request of the class, of no bytes where the host sends them or there are none. */
+/* The answer to a request of the class; it has no bytes if the request has none, or if the host sends them. */
 usb_answer serial_request(const usb_request *request);
 
 /* What the host sent with a request of the class. */

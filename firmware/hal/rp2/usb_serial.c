@@ -38,7 +38,7 @@ static const uint8_t configuration[] = {
     5, CLASS_INTERFACE, 1, 0, 1,                    /* calls: none; the data are on interface 1 */
     4, CLASS_INTERFACE, 2, 2,                       /* it has a line coding and the lines DTR and RTS */
     5, CLASS_INTERFACE, 6, 0, 1,                    /* interface 0 controls interface 1 */
-    7, ENDPOINT, NOTIFIES, INTERRUPT, 8, 0, 16,     /* asked each 16 ms, never sends */
+    7, ENDPOINT, NOTIFIES, INTERRUPT, 8, 0, 16,     /* polled every 16 ms, never sends */
     9, INTERFACE, 1, 0, 2, DATA, 0, 0, 0,
     7, ENDPOINT, RECEIVES, BULK, USB_PACKET, 0, 0,
     7, ENDPOINT, SENDS, BULK, USB_PACKET, 0, 0,
@@ -55,10 +55,10 @@ static uint8_t terminal_ready; /* DTR */
 static volatile uint8_t configured;
 
 static struct {
-    volatile uint8_t waits;   /* the host has not taken the packet yet */
-    volatile uint8_t ignored; /* nor will it, as it seems; or there is no host */
+    volatile uint8_t waits;   /* the host has not yet taken the packet */
+    volatile uint8_t ignored; /* the host did not take it for a second, or there is no host */
     uint8_t filled;           /* bytes of the next packet */
-    uint8_t open;             /* the last packet was a full one: the host waits for the end */
+    uint8_t open;             /* the last packet was full: the host waits for the end of the message */
     uint8_t cut;              /* bytes were dropped after the last packet */
     uint32_t data1;
 } sender;
@@ -193,7 +193,8 @@ static bool is_ready(void)
     return configured && !sender.waits;
 }
 
-/* Waits until the host has found the chip and taken the last packet: for a second, then only for what it does meanwhile. */
+/* Waits until the host has configured the device and taken the last packet: up to a second the first time, later not at
+ * all. */
 static bool can_send(void)
 {
     if (!is_ready() && !sender.ignored) {
@@ -242,7 +243,8 @@ static void send_byte(uint8_t byte)
     put(byte);
 }
 
-/* Sends what is there, or an empty packet after a full one: the host may keep packets until a short one comes. */
+/* Sends the bytes of the next packet, or an empty packet after a full one: the host may keep packets until a short one
+ * comes. */
 static void end_message(void)
 {
     if ((sender.filled > 0u || sender.open) && can_send()) {

@@ -67,7 +67,7 @@ void fmc_sdram_pins(uintptr_t enable_register, uint32_t enable_a, uintptr_t port
     }
 }
 
-/* Clocks of the memory that take at least as long. */
+/* The number of clocks of the memory that take at least `ns`. */
 static uint32_t clocks(uint32_t ns, uint32_t khz)
 {
     return (ns * khz + 999999u) / 1000000u;
@@ -85,7 +85,7 @@ static uint32_t larger(uint32_t a, uint32_t b)
 
 void fmc_sdram_configure(uintptr_t fmc, uint32_t fmc_hz)
 {
-    /* What both banks share is in the registers of the first one. */
+    /* Settings that both banks share are in the registers of the first bank. */
     reg_change(fmc + FMC_SDCR1, FMC_SDCR1_SDCLK(3u) | FMC_SDCR1_RBURST | FMC_SDCR1_RPIPE(3u),
                FMC_SDCR1_SDCLK(MCUD_SDRAM_CLOCK_DIVIDER) | FMC_SDCR1_RBURST | FMC_SDCR1_RPIPE(MCUD_SDRAM_READ_PIPE));
     reg_change(fmc + control,
@@ -108,7 +108,7 @@ void fmc_sdram_configure(uintptr_t fmc, uint32_t fmc_hz)
                    | FMC_SDTR1_TRAS(active - 1u) | FMC_SDTR1_TWR(recovery - 1u) | FMC_SDTR1_TRCD(column - 1u));
 }
 
-/* The pause after the first command is longer than any of the others takes. */
+/* The pause after each command is that of the first, which takes longest. */
 static void command(uintptr_t fmc, uint32_t mode, uint32_t details)
 {
     reg_write(fmc + FMC_SDCMR, FMC_SDCMR_MODE(mode) | target | details);

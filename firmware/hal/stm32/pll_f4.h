@@ -47,7 +47,7 @@ static inline int32_t pll_lock(uint32_t megahertz, uint32_t usb)
     return reg_wait(RCC_CR, RCC_CR_PLLRDY, RCC_CR_PLLRDY, READY_ATTEMPTS);
 }
 
-/* Drives the core by the PLL; 0, and all by the oscillator again, when the switch does not happen. */
+/* Drives the core by the PLL; if the switch fails, drives all by the oscillator again and returns 0. */
 static inline int32_t pll_use(uint32_t apb1, uint32_t apb2)
 {
     reg_change(RCC_CFGR, RCC_CFGR_PPRE1(7u) | RCC_CFGR_PPRE2(7u), RCC_CFGR_PPRE1(apb1) | RCC_CFGR_PPRE2(apb2));

@@ -17,17 +17,17 @@
 #define PORT_PINS 16u
 #define USART_FUNCTION 7u
 
-/* Far above any oscillator's or PLL's start-up time in the data sheets; an emulator may never get ready. */
+/* Far above any oscillator's or PLL's start-up time in the data sheets; in an emulator it may never be ready. */
 #define READY_ATTEMPTS 100000u
 
-/* The read gives the clock the two cycles that it takes to arrive. */
+/* The read delays the two cycles until the clock arrives. */
 static inline void clock_enable(uintptr_t enable_register, uint32_t bits)
 {
     reg_set(enable_register, bits);
     (void)reg_read(enable_register);
 }
 
-/* What a peripheral makes of a pin: the number of its function, and how fast the pin is. */
+/* The use of a pin by a peripheral: the number of the function, and the speed of the pin. */
 typedef struct {
     uint32_t function;
     uint32_t speed;
@@ -36,7 +36,7 @@ typedef struct {
 #define MEDIUM_SPEED 1u
 #define VERY_HIGH_SPEED 3u
 
-/* A pin for a peripheral, pulled up: quiet if nothing is connected. */
+/* Connects a pin to a peripheral, and pulls it up: quiet if nothing is connected. */
 static inline void gpio_alternate(uintptr_t port, uint32_t pin, pin_use use)
 {
     const uint32_t nibble = 4u * (pin % 8u);
@@ -47,7 +47,7 @@ static inline void gpio_alternate(uintptr_t port, uint32_t pin, pin_use use)
     reg_change(port + GPIO_MODER, 3u << pair, 2u << pair);
 }
 
-/* A pin of any port for a peripheral. `port_a`: the address of port A; `enable_a`: the bit of its clock. */
+/* Connects a pin of any port to a peripheral. `port_a`: the address of port A; `enable_a`: the bit of its clock. */
 static inline void peripheral_pin(uintptr_t enable_register, uint32_t enable_a, uintptr_t port_a, uint32_t pin,
                                   pin_use use)
 {
@@ -56,7 +56,7 @@ static inline void peripheral_pin(uintptr_t enable_register, uint32_t enable_a, 
     gpio_alternate(port_a + PORT_BYTES * port, pin % PORT_PINS, use);
 }
 
-/* A pin of the line to the host. */
+/* Connects a pin of the line to the host. */
 static inline void usart_pin(uintptr_t enable_register, uint32_t enable_a, uintptr_t port_a, uint32_t pin)
 {
     peripheral_pin(enable_register, enable_a, port_a, pin, (pin_use){USART_FUNCTION, MEDIUM_SPEED});

@@ -75,7 +75,7 @@ static void start_pll(void)
     apb2_hz = core_hz / 2u;
 }
 
-/* The rate of the clock of the line to the host, which runs from now on. */
+/* Starts the clock of the line to the host, and returns its rate in Hz. */
 static uint32_t start_usart(void)
 {
 #if MCUD_UART_BASE == USART1
@@ -87,7 +87,7 @@ static uint32_t start_usart(void)
 #endif
 }
 
-/* The SDRAM of a board that has it; the FMC has the core's clock. */
+/* Starts the SDRAM of a board that has it; the FMC has the core's clock. */
 static void start_sdram(void)
 {
 #ifdef MCUD_SDRAM_ORIGIN

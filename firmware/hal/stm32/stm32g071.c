@@ -7,7 +7,7 @@
 #include "registers.h"
 #include "stm32.h"
 
-/* RM0444: 5.4. Its name of RCC_PLLSYSCFGR is RCC_PLLCFGR. */
+/* RM0444: 5.4. It calls RCC_PLLSYSCFGR RCC_PLLCFGR. */
 #define RCC_CR 0x40021000u
 #define RCC_CR_HSION (1u << 8)
 #define RCC_CR_HSIRDY (1u << 10)

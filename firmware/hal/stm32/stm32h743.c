@@ -1,5 +1,5 @@
 /* Clocks, pins and caches of the STM32H743: 480 MHz from the internal oscillator, so that no board's crystal matters;
- * 400 MHz on silicon of revision Y, which knows no higher voltage. */
+ * 400 MHz on silicon of revision Y, which lacks the higher voltage. */
 #include <stdint.h>
 
 #include "cortexm_cache.h"
@@ -122,7 +122,7 @@ static int32_t raise_voltage(int32_t most)
     return reg_wait(PWR_D3CR, PWR_D3CR_VOSRDY, PWR_D3CR_VOSRDY, READY_ATTEMPTS);
 }
 
-/* 64 MHz / 4 * `multiplier`, of which the core has half. */
+/* Locks the PLL at 64 MHz / 4 * `multiplier`, of which the core has half. */
 static int32_t lock_pll(uint32_t multiplier)
 {
     reg_change(RCC_PLLCKSELR, RCC_PLLCKSELR_PLLSRC(3u) | RCC_PLLCKSELR_DIVM1(63u), RCC_PLLCKSELR_DIVM1(4u));
@@ -135,7 +135,7 @@ static int32_t lock_pll(uint32_t multiplier)
     return reg_wait(RCC_CR, RCC_CR_PLL1RDY, RCC_CR_PLL1RDY, READY_ATTEMPTS);
 }
 
-/* AXI and AHB buses at half of the core's clock, APB ones at a quarter. */
+/* Sets AXI and AHB buses to half of the core's clock, APB buses to a quarter. */
 static void divide_buses(void)
 {
     reg_change(RCC_D1CFGR, RCC_D1CFGR_HPRE(15u) | RCC_D1CFGR_D1PPRE(7u),
@@ -189,7 +189,7 @@ static void start_usart(void)
     core_irq(MCUD_UART_IRQ, 1);
 }
 
-/* The SDRAM of a board that has it; the FMC has the clock of the AHB buses. */
+/* Starts the SDRAM of a board that has it; the FMC has the clock of the AHB buses. */
 static void start_sdram(void)
 {
 #ifdef MCUD_SDRAM_ORIGIN

@@ -1,4 +1,4 @@
-/* Zephyr's counter, if the core has none of cycles. */
+/* Zephyr's counter, for cores without a counter of cycles. */
 #include <stdint.h>
 
 #include <zephyr/kernel.h>

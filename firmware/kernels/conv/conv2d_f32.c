@@ -12,7 +12,7 @@ typedef struct {
     mcud_taps rows;          /* inside the input */
 } window;
 
-/* Four pixels, or one, whose taps `cols` are inside the input, the first pixel's from column `first` on. */
+/* Computes 1 or 4 pixels whose taps `cols` are inside the input; those of the first pixel begin in column `first`. */
 static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t first, float *y)
 {
     const mcud_conv2d_f32_params *params = from->params;
@@ -45,7 +45,7 @@ static void convolve(const window *from, int32_t pixels, mcud_taps cols, int32_t
     }
 }
 
-/* A row of the output. Four pixels are taken at a time if no tap is padding. */
+/* Computes a row of the output, four pixels at a time if no tap is padding. */
 static void convolve_row(const window *from, float *out)
 {
     const mcud_conv2d_f32_params *params = from->params;

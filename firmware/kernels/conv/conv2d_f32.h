@@ -4,8 +4,8 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows]
  *
- * Reads the windows where they are, in blocks of 4 pixels of a row x 4 channels. Pixels beyond whole blocks, and those
- * whose window reaches into the padding, are computed one by one.
+ * Reads the windows in place, in blocks of 4 pixels of a row x 4 channels. Pixels beyond whole blocks, and those whose
+ * window reaches into the padding, are computed one by one.
  */
 #ifndef MCUD_CONV2D_F32_H
 #define MCUD_CONV2D_F32_H

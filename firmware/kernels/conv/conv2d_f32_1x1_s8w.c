@@ -2,7 +2,7 @@
 
 #include "mcud_dot_s8w.h"
 
-/* Pixels that lie `step` values apart. */
+/* Multiplies pixels that are `step` values apart. */
 static void multiply(const mcud_channels_s8w *to, const float *x, int32_t step, int32_t pixels, float *y)
 {
     for (; pixels >= 4; pixels -= 4) {

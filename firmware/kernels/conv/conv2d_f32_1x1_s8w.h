@@ -4,8 +4,8 @@
  * in[0]  float [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out    float [rows][output_cols][output_channels]
  *
- * Reads the input's pixels where they are, four at a time; also across rows where one joins the next. Channels
- * are padded to fours.
+ * Reads the input's pixels in place, four at a time, also across contiguous rows. Output channels are padded to a
+ * multiple of 4.
  */
 #ifndef MCUD_CONV2D_F32_1X1_S8W_H
 #define MCUD_CONV2D_F32_1X1_S8W_H
@@ -20,7 +20,7 @@ typedef struct {
     mcud_pixel_dims dims;
     int32_t stride_rows;
     int32_t pixel_step; /* values from one output column's pixel to the next one's */
-    int32_t rows_join;  /* 1 if all strides are 1: the next row's pixels lie after these, in a block */
+    int32_t rows_join;  /* 1 if all strides are 1: in a block, the next row's pixels follow */
     mcud_act_f32 act;
 } mcud_conv2d_f32_1x1_s8w_params;
 

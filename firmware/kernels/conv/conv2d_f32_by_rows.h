@@ -1,6 +1,6 @@
-/* Convolution whose kernel is as large as the input, float32, the input's rows coming in blocks. A call adds
- * the products of input rows [first_row, end_row), which lie in one block; the calls come in order of rows,
- * and the last one writes the output. The results equal those of conv2d_f32_full bit for bit.
+/* Convolution whose kernel is as large as the input, float32. The input's rows come in blocks: a call adds the products
+ * of input rows [first_row, end_row), which lie in one block. Calls come in order of rows, and the last one writes the
+ * output. The results equal those of conv2d_f32_full bit for bit.
  *
  * in[0]    float [op->rows][row_values]
  * out      float [1][1][output_channels]

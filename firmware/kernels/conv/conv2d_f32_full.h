@@ -5,7 +5,8 @@
  * out      float [1][1][output_channels]
  * scratch  uint32_t [input_rows]
  *
- * Reads the input row by row where it is, four output channels at a time. Channels are padded to fours.
+ * Reads the input in place, row by row, for four output channels at a time. Output channels are padded to a multiple of
+ * 4.
  */
 #ifndef MCUD_CONV2D_F32_FULL_H
 #define MCUD_CONV2D_F32_FULL_H

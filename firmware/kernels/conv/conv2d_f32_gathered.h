@@ -4,8 +4,8 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], then float [4][patch_values]
  *
- * Gathers the windows of four output pixels, also across rows, with zeros as padding, and multiplies them like a
- * pointwise convolution. That is faster than conv2d_f32 if the windows have only short runs of values in the input.
+ * Gathers the windows of four output pixels, also across rows, with zeros as padding, and multiplies them as a
+ * pointwise convolution does. This is faster than conv2d_f32 if windows have only short runs of values in the input.
  */
 #ifndef MCUD_CONV2D_F32_GATHERED_H
 #define MCUD_CONV2D_F32_GATHERED_H

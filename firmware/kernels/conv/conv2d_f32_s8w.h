@@ -4,8 +4,8 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows]
  *
- * Reads the windows where they are, in blocks of 4 pixels of a row x 4 channels. Pixels beyond whole blocks, and those
- * whose window reaches into the padding, are computed one by one. The results equal those of conv2d_f32 bit for bit.
+ * Reads the windows in place, in blocks of 4 pixels of a row x 4 channels. Pixels beyond whole blocks, and those whose
+ * window reaches into the padding, are computed one by one. The results equal those of conv2d_f32 bit for bit.
  */
 #ifndef MCUD_CONV2D_F32_S8W_H
 #define MCUD_CONV2D_F32_S8W_H

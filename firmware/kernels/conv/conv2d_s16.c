@@ -5,7 +5,8 @@
 #include "mcud_dot_s16.h"
 #include "mcud_window.h"
 
-/* The channels of one group of one pixel, whose window is x[patch_groups][4]. Returns the record after those used. */
+/* Computes the channels of one group of a pixel, whose window is x[patch_groups][4]. Returns the record after
+ * theirs. */
 static const int32_t *convolve_narrow(const mcud_conv2d_s16_params *params, const int16_t *x, const int32_t *record,
                                       int16_t *y)
 {
@@ -20,7 +21,7 @@ static const int32_t *convolve_narrow(const mcud_conv2d_s16_params *params, cons
     return record;
 }
 
-/* The same with sums of 64 bits, of parts whose sums fit 32. */
+/* The same with sums of 64 bits, made of partial sums that fit 32 bits. */
 static const int32_t *convolve_wide(const mcud_conv2d_s16_params *params, const int16_t *x, const int32_t *record,
                                     int16_t *y)
 {

@@ -4,9 +4,9 @@
  * out      int16_t [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4]
  *
- * Four output channels are summed up at a time, over all values under a window. A window that is not one piece of
- * memory, or whose values do not fill the last group, is copied to the scratch. Sums take 32 bits or, if they are wide,
- * 64; then those of `most_groups` groups take 32.
+ * Four output channels are summed up at a time, over all values under a window. A window that is not contiguous, or
+ * whose values do not fill the last group, is copied to the scratch. Sums have 32 bits. With `wide` they have 64, and
+ * partial sums over `most_groups` groups have 32.
  */
 #ifndef MCUD_CONV2D_S16_H
 #define MCUD_CONV2D_S16_H

@@ -5,7 +5,7 @@
 #include "mcud_pixels_s16.h"
 #include "mcud_window.h"
 
-/* `pixels` pixels, expanded to x, by all channels. */
+/* Multiplies `pixels` pixels, which are expanded to x, with all channels. */
 static void convolve(const mcud_conv2d_s16_3x2_params *params, const int16_t *x, int32_t pixels, int16_t *y)
 {
     const int32_t low = params->act.min;
@@ -62,7 +62,7 @@ void mcud_conv2d_s16_3x2(const mcud_op *op, int32_t first_row, int32_t end_row)
                               mcud_run_end(op->in[0], top, bottom) == bottom;
         int32_t left = -window->pad_left;
         for (int32_t cols_left = params->dims.output_cols; cols_left > 0;) {
-            const int32_t pixels = cols_left == 2 || cols_left == 4 ? 2 : 3; /* of at least two columns */
+            const int32_t pixels = cols_left == 2 || cols_left == 4 ? 2 : 3; /* a row has at least two */
             for (int32_t p = 0; p < pixels; p++, left += window->stride_cols) {
                 const mcud_taps cols = mcud_col_taps(window, left, params->dims.input_cols);
                 const int32_t first_byte = (left + cols.first * window->dilation_cols) * pixel_bytes;

@@ -1,5 +1,5 @@
-/* The conv2d_s16 of one group and sums of 32 bits, by three pixels of a row, or two, and two output
- * channels. Rows have at least two pixels.
+/* conv2d_s16 for one group and sums of 32 bits: computes two or three pixels of a row and two output channels at a
+ * time. Output rows have at least two pixels.
  *
  * in[0]    int16_t [input_rows][input_cols][input_channels]
  * out      int16_t [rows][output_cols][output_channels]

@@ -2,12 +2,12 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded, then
- *          where row_runs is 1 and input_channels are not a multiple of 4 int8 [run_values]
+ * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded; if row_runs
+ *          is 1 and input_channels is not a multiple of 4, then int8 [run_values]
  *
- * A row of a window is `row_runs` runs of values that lie side by side in the input: one, or one for each tap
- * where taps are apart. Runs are expanded one by one, each filled up to groups of four, and padding as the
- * input's zero point; then two or three pixels are multiplied at a time.
+ * In the input, a row of a window is `row_runs` contiguous runs of values: one, or one for each tap if taps are apart.
+ * The kernel expands each run to int16, filled up to groups of four, and padding as the input's zero point. Then it
+ * multiplies two or three pixels at a time.
  */
 #ifndef MCUD_CONV2D_S8_H
 #define MCUD_CONV2D_S8_H

@@ -40,7 +40,7 @@ void mcud_conv2d_s8_1x1(const mcud_op *op, int32_t first_row, int32_t end_row)
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     int32_t left = (end_row - first_row) * params->dims.output_cols;
-    for (; left > 4 || left == 3; left -= 3) { /* 4 are 2 and 2 */
+    for (; left > 4 || left == 3; left -= 3) { /* four are computed by twos */
         for (int32_t p = 0; p < 3; p++) {
             mcud_expand(x + 2 * p, next_pixel(&walk), depth, 3);
         }

@@ -5,7 +5,7 @@
  * out      int8 [rows][output_cols][output_channels]
  * scratch  int16_t [groups][4][3]: three pixels, expanded
  *
- * Pixels are computed by threes, also across the end of a row; the last two or four by twos.
+ * Computes three pixels at a time, also across the end of a row; the last two or four by twos.
  */
 #ifndef MCUD_CONV2D_S8_1X1_H
 #define MCUD_CONV2D_S8_1X1_H

@@ -1,10 +1,10 @@
-/* Pointwise convolution, int8, without scratch: kernel 1x1, no padding, one group, any stride. The bits are
- * those of conv2d_s8_1x1.
+/* Pointwise convolution, int8, without scratch: kernel 1x1, no padding, one group, any stride. The results equal those
+ * of conv2d_s8_1x1 bit for bit.
  *
  * in[0]  int8 [rows][cols][input_channels]
  * out    int8 [rows][output_cols][output_channels]
  *
- * Each pixel is multiplied where it lies, with four channels at a time.
+ * Each pixel is multiplied in place, with four output channels at a time.
  */
 #ifndef MCUD_CONV2D_S8_1X1_DIRECT_H
 #define MCUD_CONV2D_S8_1X1_DIRECT_H

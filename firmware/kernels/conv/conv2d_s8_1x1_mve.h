@@ -1,5 +1,4 @@
-/* conv2d_s8_1x1 by vectors: pixels are read where they lie, and taken by three, two or four, also across rows that lie
- * side by side.
+/* conv2d_s8_1x1 by vectors: reads pixels in place, two to four at a time, also across contiguous rows.
  *
  * in[0]    int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out      int8 [rows][output_cols][output_channels]

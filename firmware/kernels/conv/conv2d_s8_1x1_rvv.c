@@ -17,7 +17,7 @@ void mcud_conv2d_s8_1x1_rvv(const mcud_op *op, int32_t first_row, int32_t end_ro
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
     int32_t row = first_row;
-    int32_t row_left = cols; /* pixels that this row has still to give */
+    int32_t row_left = cols; /* pixels of this row that are not yet taken */
     const int8_t *pixel = mcud_row(op->in[0], row * params->stride_rows);
     for (int32_t left = (end_row - first_row) * cols; left > 0;) {
         const int32_t count = mcud_vector_next_pixels(left, 3);

@@ -25,7 +25,7 @@ void mcud_conv2d_s8_1x1_wide(const mcud_op *op, int32_t first_row, int32_t end_r
         const int32_t block = mcud_wide_next(left, params->most_pixels);
         const int8_t *pixels[4];
         int32_t p = 0;
-        for (; cols_left > block && p < block; p++) { /* no end of a row */
+        for (; cols_left > block && p < block; p++) { /* while the row does not end */
             pixels[p] = pixel;
             pixel += params->pixel_step;
         }

@@ -1,10 +1,10 @@
-/* Pointwise convolution by weights of 16 bits, int8: as conv2d_s8_1x1, for scales under 0.5.
+/* Pointwise convolution, int8, with weights stored in 16 bits: as conv2d_s8_1x1, for scales under 0.5.
  *
  * in[0]    int8 [rows][cols][input_channels]; a matrix [B][K] is (B, 1, K)
  * out      int8 [rows][output_cols][output_channels]
  * scratch  int16_t [most_pixels][pairs][2]: pixels, expanded
  *
- * Pixels are taken by four or three, also across rows, and the last ones alone.
+ * Multiplies three or four pixels at a time, also across rows, and the last ones singly.
  */
 #ifndef MCUD_CONV2D_S8_1X1_WIDE_H
 #define MCUD_CONV2D_S8_1X1_WIDE_H

@@ -18,8 +18,8 @@ static int32_t sum_of(const int8_t *x, int32_t count)
     return sum;
 }
 
-/* Channels k to end - 1 of one gathered window, by records of one channel; `total` is the sum of the window. Returns the
- * record after them. */
+/* Computes channels [k, end) of a gathered window, by records of one channel; `total` is the sum of the window. Returns
+ * the record after theirs. */
 MCUD_NOINLINE const int32_t *multiply_ones(const mcud_conv2d_s8_asymmetric_params *params, const int32_t *record,
                                            int32_t k, int32_t end, const int8_t *patch, int32_t total, int8_t *y)
 {
@@ -39,7 +39,7 @@ MCUD_NOINLINE const int32_t *multiply_ones(const mcud_conv2d_s8_asymmetric_param
     return record;
 }
 
-/* The channels of a group, of which `first` is the first, of one gathered window; returns the record after them. */
+/* Computes the channels of a group, from channel `first` on, of a gathered window. Returns the record after theirs. */
 static const int32_t *multiply(const mcud_conv2d_s8_asymmetric_params *params, const int32_t *record, int32_t first,
                                const int8_t *patch, int8_t *y)
 {

@@ -1,12 +1,13 @@
-/* Convolution, int8, of weights that take nine bits, as those of uint8 less their zero point: any kernel, stride,
- * dilation, padding, groups.
+/* Convolution, int8, whose weights need nine bits, such as uint8 less a zero point: any kernel, stride, dilation,
+ * padding, groups.
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], then int8 [patch_groups][4], a window
  *
- * A weight is an int8 plus the offset of its channel. The window of a pixel is gathered, padding as the input's zero
- * point, and multiplied with four channels at a time; its sum times the offset is added.
+ * A weight is an int8 plus the offset of its channel. The kernel gathers the window of a pixel, padding as the input's
+ * zero point, and multiplies it with four channels at a time. To each result it adds the sum of the window times the
+ * offset.
  */
 #ifndef MCUD_CONV2D_S8_ASYMMETRIC_H
 #define MCUD_CONV2D_S8_ASYMMETRIC_H

@@ -5,7 +5,7 @@
 #include "mcud_dot_row_s8.h"
 #include "mcud_dot_s8.h"
 
-/* Adds the values of these rows to the sum of the input. Returns the sum in the last call, else 0. */
+/* Adds the values of these rows to the sum of the input. The last call returns the sum, the others 0. */
 MCUD_NOINLINE int32_t input_total(const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_conv2d_s8_by_rows_params *params = op->params;
@@ -21,7 +21,7 @@ MCUD_NOINLINE int32_t input_total(const mcud_op *op, int32_t first_row, int32_t 
     return (uint32_t)end_row < op->rows ? 0 : total;
 }
 
-/* The last one to three channels, by records of one channel; `total` is the sum of the input. */
+/* Computes the last one to three channels, by records of one channel; `total` is the sum of the input. */
 MCUD_NOINLINE void add_ones(const mcud_op *op, int32_t first_row, int32_t end_row, const mcud_finish_s8 *finish,
                             int32_t total)
 {
@@ -71,7 +71,7 @@ void mcud_conv2d_s8_by_rows(const mcud_op *op, int32_t first_row, int32_t end_ro
     for (int32_t row = first_row; row < end_row;) {
         const int8_t *x = mcud_row(op->in[0], row);
         const int32_t *w = params->packed_weights + 4 + row * row_words;
-        /* rows without padding after their weights are taken as one, as far as they are contiguous */
+        /* contiguous rows are taken as one, if no padding follows the weights of a row */
         const int32_t end = params->row_values == row_words ? mcud_run_end(op->in[0], row, end_row) : row + 1;
         for (int32_t k = 0; k < fours; k += 4) {
             mcud_dot_row_s8(x, (end - row) * params->row_values, w, sums + k);

@@ -1,11 +1,11 @@
-/* Convolution, int8, of windows too deep to be expanded: any kernel, stride, dilation, padding, groups. The
- * bits are those of conv2d_s8; it needs a quarter of that one's scratch and about a third more time.
+/* Convolution, int8, for windows too large to be expanded: any kernel, stride, dilation, padding, groups. The results
+ * equal those of conv2d_s8 bit for bit, with a quarter of its scratch and about a third more time.
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], then int8 [patch_groups][4], a window
  *
- * The window of a pixel is gathered, padding as the input's zero point, and multiplied with four channels at
+ * The kernel gathers the window of a pixel, padding as the input's zero point, and multiplies it with four channels at
  * a time.
  */
 #ifndef MCUD_CONV2D_S8_DEEP_H

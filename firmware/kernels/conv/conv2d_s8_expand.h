@@ -1,5 +1,5 @@
-/* Windows of conv2d_s8 and conv2d_s8_wide, expanded: a part of these kernels. They define FEW and MOST, the places of
- * pixels that expanded windows may have: values of a pixel lie that far apart. */
+/* Expands windows to int16, for conv2d_s8 and conv2d_s8_wide. These define FEW and MOST, the two numbers of pixels
+ * whose expanded windows may be interleaved. */
 #ifndef CONV2D_S8_EXPAND_H
 #define CONV2D_S8_EXPAND_H
 
@@ -7,7 +7,7 @@
 #include "mcud_dot_s8.h"
 #include "mcud_window.h"
 
-/* Where the window of a pixel lies, and what is written where it lies outside. */
+/* The window of a pixel, and what is expanded in place of its padding. */
 typedef struct {
     const mcud_conv2d_s8_params *params;
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */
@@ -15,7 +15,7 @@ typedef struct {
     int8_t *run;             /* see expand_run */
     mcud_taps rows;          /* inside the input */
     int32_t places;          /* FEW or MOST */
-    int32_t last_left;       /* windows that begin in columns [0, last_left] are one run in each row; or -1 */
+    int32_t last_left;       /* windows from columns [0, last_left] are one run in each row; -1: none */
 } window;
 
 static int16_t *expand_values(const window *from, const int8_t *source, int32_t values, int16_t *x)
@@ -31,7 +31,8 @@ static int16_t *expand_padding(const window *from, int32_t values, int16_t *x)
     return x;
 }
 
-/* A row of the window whose taps are one run of bytes; `cols` are inside the input, from byte `first` on. */
+/* Expands a row of the window whose taps are one run of bytes; taps `cols` are inside the input, from byte `first`
+ * on. */
 static int16_t *expand_run(const window *from, const uint8_t *row, mcud_taps cols, int32_t first, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;
@@ -65,7 +66,7 @@ static int16_t *expand_taps(const window *from, const uint8_t *row, mcud_taps co
     return x;
 }
 
-/* The window of the pixel whose first tap is in column `left`, to one pixel's place at x. */
+/* Expands the window whose first tap is in column `left`, to a pixel's place at x. */
 static void expand_window(const window *from, int32_t left, int16_t *x)
 {
     const mcud_conv2d_s8_params *params = from->params;

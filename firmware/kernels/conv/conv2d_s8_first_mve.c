@@ -5,7 +5,7 @@
 #include "mcud_pixels_s8.h"
 #include "mcud_window.h"
 
-/* The columns under the windows of output row `row`, the first of which is column -pad_left of the input. */
+/* Copies to x the columns under the windows of output row `row`, from input column -pad_left on. */
 static void find_columns(const mcud_op *op, int32_t row, int32_t columns, const mcud_column_places *by, int8_t *x)
 {
     const mcud_conv2d_s8_first_mve_params *params = op->params;

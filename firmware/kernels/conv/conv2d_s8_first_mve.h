@@ -2,10 +2,10 @@
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
- * scratch  int8_t [columns][kernel_rows][input_channels]: the columns under a row of windows; then int8_t [15]: vectors
- *          reach beyond the last column, and their values have no effect
+ * scratch  int8_t [columns][kernel_rows][input_channels]: the columns under a row of windows; then int8_t [15], which
+ *          vectors read beyond the last column, without effect on results
  *
- * Windows are columns side by side and read where they lie.
+ * A window is a number of neighbouring columns, which the kernel reads in place.
  */
 #ifndef MCUD_CONV2D_S8_FIRST_MVE_H
 #define MCUD_CONV2D_S8_FIRST_MVE_H

@@ -4,7 +4,7 @@
 #include "mcud_wide_s8.h"
 #include "mcud_window.h"
 
-/* A row of the input from some column on; one of padding stays at one column. */
+/* A row of the input from some column on; a row of padding has a `step` of 0. */
 typedef struct {
     const int8_t *column;
     int32_t step; /* to the next column */
@@ -12,7 +12,7 @@ typedef struct {
 
 /* Columns of the scratch. */
 typedef struct {
-    int16_t *x;     /* where a row's values begin in the first one */
+    int16_t *x;     /* the first value of a row in the first column */
     int32_t values; /* from one column to the next */
     int32_t count;
 } expanded_columns;
@@ -24,7 +24,7 @@ typedef struct {
 #define INLINED static inline
 #endif
 
-/* A pair of values of a column. */
+/* Writes a pair of values of a column. */
 INLINED void write_pair(int16_t *x, int32_t lower, int32_t upper)
 {
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__)
@@ -35,7 +35,7 @@ INLINED void write_pair(int16_t *x, int32_t lower, int32_t upper)
 #endif
 }
 
-/* The values of two rows of a column. */
+/* Writes the values of two rows of a column. */
 INLINED void write_two(int16_t *x, const int8_t *a, const int8_t *b, int32_t channels)
 {
     if (channels == 3) { /* all loads in a row */
@@ -50,7 +50,7 @@ INLINED void write_two(int16_t *x, const int8_t *a, const int8_t *b, int32_t cha
     }
 }
 
-/* The values of one row; one without a partner meets a weight of 0. */
+/* Writes the values of one row of a column; the weight beside an odd last value is 0. */
 INLINED void write_one(int16_t *x, const int8_t *a, int32_t channels)
 {
     if (channels == 1) {
@@ -96,7 +96,7 @@ INLINED void expand_one(columns_of_row a, int32_t channels, expanded_columns to)
     }
 }
 
-/* Row `row` of the input from column `col` on, or of `padding`. */
+/* Row `row` of the input from column `col` on, or a row of `padding`. */
 static columns_of_row row_of(const mcud_op *op, int32_t row, int32_t col, const int8_t *padding)
 {
     const mcud_conv2d_s8_first_wide_params *params = op->params;
@@ -117,7 +117,7 @@ static int16_t *fill(int16_t *x, int32_t values, int32_t value)
     return x;
 }
 
-/* All rows of windows that begin in row `top` of the input, two or three at a time. */
+/* Expands all rows of windows that begin in row `top` of the input, two or three at a time. */
 INLINED void expand_rows(const mcud_op *op, int32_t top, int32_t col, int32_t channels, expanded_columns to)
 {
     const mcud_conv2d_s8_first_wide_params *params = op->params;
@@ -140,7 +140,7 @@ INLINED void expand_rows(const mcud_op *op, int32_t top, int32_t col, int32_t ch
     }
 }
 
-/* The columns under `outputs` windows of one row that begin in row `top` and column `left` of the input. */
+/* Expands the columns under `outputs` windows of one row that begin in row `top` and column `left` of the input. */
 static void expand_columns(const mcud_op *op, int32_t top, int32_t left, int32_t outputs, int16_t *x)
 {
     const mcud_conv2d_s8_first_wide_params *params = op->params;

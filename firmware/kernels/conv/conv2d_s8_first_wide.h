@@ -1,11 +1,13 @@
-/* Convolution of few input channels by weights of 16 bits, int8: one group, no dilation of columns, scales under 0.5.
+/* Convolution of few input channels, int8, with weights stored in 16 bits: one group, no dilation of columns, scales
+ * under 0.5.
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]
  * scratch  int16_t [columns][column_pairs][2]: the columns under a part of a row of windows, expanded
  *
- * A column has the values of one input column and all rows of a window: those of two rows take turns, those of an odd
- * last row stand side by side, filled up to a pair. Windows are columns side by side and read where they lie.
+ * A column has the values of one input column in all rows of a window. Values of two rows alternate; those of an odd
+ * last row are in sequence, filled up to a pair. A window is a number of neighbouring columns, which the kernel reads
+ * in place.
  */
 #ifndef MCUD_CONV2D_S8_FIRST_WIDE_H
 #define MCUD_CONV2D_S8_FIRST_WIDE_H

@@ -3,7 +3,7 @@
 #include "mcud_dot_row_s8.h"
 #include "mcud_dot_s8.h"
 
-/* An input that lies in several pieces, or whose rows are not whole groups. */
+/* For an input in several pieces, or whose rows are not whole groups of four. */
 static void multiply_rows(const mcud_conv2d_s8_full_params *params, const mcud_tensor *in, int8_t *y)
 {
     const mcud_finish_s8 finish = {params->quant.zero_point, params->quant.left_shift, 0};

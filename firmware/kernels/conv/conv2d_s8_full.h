@@ -4,8 +4,8 @@
  * in[0]    int8 [input_rows][row_values]
  * out      int8 [1][1][output_channels]
  *
- * Reads the input where it is, four output channels at a time; fastest if it lies in one piece and
- * row_values is a multiple of 4.
+ * Reads the input in place, for four output channels at a time; fastest if the input is contiguous and row_values is a
+ * multiple of 4.
  */
 #ifndef MCUD_CONV2D_S8_FULL_H
 #define MCUD_CONV2D_S8_FULL_H

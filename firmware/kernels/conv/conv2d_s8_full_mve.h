@@ -1,4 +1,4 @@
-/* conv2d_s8_full by vectors. Each input row is a run of the records' depth, filled up to whole vectors.
+/* conv2d_s8_full by vectors. In a record, the weights of each input row are filled up to whole vectors.
  *
  * in[0]    int8 [input_rows][row_values]
  * out      int8 [1][1][output_channels]

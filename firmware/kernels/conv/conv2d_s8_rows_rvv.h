@@ -1,4 +1,4 @@
-/* conv2d_s8_full_rvv and conv2d_s8_by_rows_rvv: rows of the input are added to sums. */
+/* The common part of conv2d_s8_full_rvv and conv2d_s8_by_rows_rvv. */
 #ifndef CONV2D_S8_ROWS_RVV_H
 #define CONV2D_S8_ROWS_RVV_H
 
@@ -6,7 +6,8 @@
 #include "mcud_clip_s8.h"
 #include "mcud_lanes_s8.h"
 
-/* Adds rows [first_row, end_row) of `row_values` values to sums[channels], which begin as the biases. */
+/* Adds the products of rows [first_row, end_row) of `row_values` values to sums[channels], which begin as the
+ * biases. */
 static inline void add_rows(const mcud_op *op, const mcud_vector_channels *to, int32_t first_row, int32_t end_row,
                             int32_t row_values)
 {

@@ -18,7 +18,7 @@ static inline int32_t between(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
-/* The rows under tiles whose first row is `top`, NULL in the padding; the first `needed` of them are needed. */
+/* Finds the rows under tiles whose first row is `top`, NULL in the padding and after the first `needed` rows. */
 static void find_rows(const mcud_op *op, int32_t top, int32_t needed, const int8_t *rows[MCUD_INPUT])
 {
     const mcud_winograd_s8_params *params = op->params;
@@ -28,7 +28,7 @@ static void find_rows(const mcud_op *op, int32_t top, int32_t needed, const int8
     }
 }
 
-/* The input of a tile from column `left` on: columns outside the input are those of the padding. */
+/* Transforms the input of a tile from column `left` on; columns outside the input come from the padding. */
 static void transform(const mcud_winograd_s8_params *params, const int8_t *const rows[MCUD_INPUT], int32_t left,
                       int16_t *to)
 {
@@ -52,7 +52,7 @@ static void transform(const mcud_winograd_s8_params *params, const int8_t *const
     mcud_transform_rows(to, groups);
 }
 
-/* The sums of a tile and up to four channels to its results; those beside the output are dropped. */
+/* Writes a tile's results of up to four channels from their sums, without results outside the output. */
 static void finish(int32_t *sums, const int32_t *factors, const results *of, int32_t channels, mcud_four_results to)
 {
     int8_t copy[MCUD_RESULTS * MCUD_RESULTS * MCUD_FOUR];
@@ -70,7 +70,7 @@ static void finish(int32_t *sums, const int32_t *factors, const results *of, int
     }
 }
 
-/* All channels of `count` tiles. */
+/* Computes all channels of `count` tiles. */
 static void multiply(const mcud_winograd_s8_params *params, const int16_t *tiles, int32_t *sums, results *of,
                      int32_t count)
 {

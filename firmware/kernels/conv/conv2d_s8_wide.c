@@ -5,7 +5,7 @@
 enum { FEW = 1, MOST = 4 };
 #include "conv2d_s8_expand.h"
 
-/* All pixels of one group of channels; `out` is the group's first channel of the first one. */
+/* Computes all pixels of one group of channels; `out` points to the group's first channel in the first pixel. */
 static void convolve(const mcud_op *op, const mcud_wide_s8 *by, window *from, int32_t first_row, int32_t end_row,
                      int8_t *out)
 {

@@ -1,4 +1,4 @@
-/* Convolution by weights of 16 bits, int8: as conv2d_s8, for scales under 0.5.
+/* Convolution, int8, with weights stored in 16 bits: as conv2d_s8, for scales under 0.5.
  *
  * scratch  uint32_t [kernel_rows], int16_t [patch_groups][4][most_pixels]: windows, expanded; if row_runs is 1 and
  *          input_channels is not a multiple of 4, then int8 [run_values]

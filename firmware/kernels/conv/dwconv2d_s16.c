@@ -7,7 +7,7 @@
 #include "mcud_window.h"
 
 
-/* The sums of up to four channels: values after them must not be read. */
+/* The sums of up to four channels; reads no values after them. */
 static void sum_few(const int16_t *const *taps, int32_t count, int32_t at, int32_t channels, const int32_t *record,
                     int32_t sums[4])
 {
@@ -24,7 +24,7 @@ static void sum_few(const int16_t *const *taps, int32_t count, int32_t at, int32
     }
 }
 
-/* All channels of one pixel. */
+/* Computes all channels of a pixel. */
 static void convolve(const mcud_dwconv2d_s16_params *params, const int16_t *const *taps, int16_t *y)
 {
     const mcud_wide_quant quant = params->quant;
@@ -46,7 +46,7 @@ static void convolve(const mcud_dwconv2d_s16_params *params, const int16_t *cons
     }
 }
 
-/* Where the taps of a window are: in the input, or in the padding. */
+/* Points `taps` to the taps of a window, in the input or in the padding. */
 static void find_taps(const mcud_dwconv2d_s16_params *params, const mcud_window_place *place, const int16_t **taps)
 {
     const int32_t pitch = params->window.dilation_cols * params->dims.channels;

@@ -3,7 +3,7 @@
 #include "mcud_dot_s8.h"
 #include "mcud_taps_s8.h"
 
-/* The last channels if they are fewer than four: bytes after them must not be read. */
+/* Computes the last one to three channels; reads no bytes after them. */
 static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t at,
                           const int32_t *record, const mcud_finish_s8 *finish, int8_t *out)
 {
@@ -23,7 +23,8 @@ static void last_channels(const mcud_dwconv2d_s8_params *params, const int8_t *c
     }
 }
 
-/* All channels of `count` pixels in a row, whose windows lie alike; `taps` are those of the first one. */
+/* Computes all channels of `count` pixels of a row, whose windows have the same taps inside the input; `taps` are those
+ * of the first pixel. */
 static void pixels(const mcud_dwconv2d_s8_params *params, const int8_t *const *taps, int32_t count, int8_t *y)
 {
     const uint32_t tap_count = (uint32_t)(params->window.kernel_rows * params->window.kernel_cols);
@@ -45,7 +46,7 @@ static void pixels(const mcud_dwconv2d_s8_params *params, const int8_t *const *t
     }
 }
 
-/* How many columns lie alike from `col` on: those whose windows are inside the input, or one. */
+/* The number of columns from `col` on whose windows are all inside the input; else 1. */
 static int32_t alike(const mcud_dwconv2d_s8_params *params, mcud_taps rows, int32_t col)
 {
     const int32_t left = col * params->window.stride_cols - params->window.pad_left;

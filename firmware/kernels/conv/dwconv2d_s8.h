@@ -4,8 +4,8 @@
  * out      int8 [rows][output_cols][channels]
  * scratch  uint32_t [kernel_rows], then pointers [kernel_rows * kernel_cols], aligned
  *
- * Four neighbouring channels are summed at a time, two taps at a time. The taps of a window are found once
- * for all pixels of a row whose windows lie inside the input, and for every other one.
+ * Four neighbouring channels are summed at a time, two taps at a time. The kernel finds the taps of a window once for
+ * all pixels of a row whose windows are inside the input, and once for each other pixel.
  */
 #ifndef MCUD_DWCONV2D_S8_H
 #define MCUD_DWCONV2D_S8_H

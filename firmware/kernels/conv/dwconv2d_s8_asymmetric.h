@@ -1,5 +1,5 @@
-/* Depthwise convolution, int8, of weights that take nine bits, as those of uint8 less their zero point: output channel
- * k reads input channel k / multiplier only.
+/* Depthwise convolution, int8, whose weights need nine bits, such as uint8 less a zero point: output channel k reads
+ * input channel k / multiplier only.
  *
  * in[0]    int8 [input_rows][input_cols][input_channels]
  * out      int8 [rows][output_cols][output_channels]

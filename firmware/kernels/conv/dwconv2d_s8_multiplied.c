@@ -3,13 +3,13 @@
 #include "mcud_dot_s8.h"
 #include "mcud_window.h"
 
-/* A tap of the window: where its values are from the first tap inside the input, and its weights. */
+/* A tap of the window: offsets of its values from the first tap inside the input, and of its weights. */
 typedef struct {
     uint32_t x;
     uint32_t w;
 } tap;
 
-/* The taps of the pixels to come: those inside the input, then those in the padding. */
+/* The taps of the next pixels: those inside the input, then those in the padding. */
 typedef struct {
     tap *taps;
     tap *inside_end;
@@ -40,7 +40,7 @@ static void list_taps(const mcud_dwconv2d_s8_multiplied_params *params, const ui
     list->inside_end = inside;
 }
 
-/* One channel of a pixel. */
+/* Computes one channel of a pixel. */
 static inline void one_channel(const mcud_dwconv2d_s8_multiplied_params *params, const tap_list *list,
                                const uint8_t *x, int32_t channel, int8_t *out)
 {

@@ -5,7 +5,7 @@
  * out      int8 [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], then uint32_t [kernel_rows * kernel_cols][2]
  *
- * A list of the window's taps is made once for all pixels of a row whose windows lie alike. Padded taps
+ * The kernel lists the window's taps once for all pixels of a row that have the same taps inside the input. Padded taps
  * count as the input's zero point.
  */
 #ifndef MCUD_DWCONV2D_S8_MULTIPLIED_H

@@ -4,9 +4,9 @@
  * out      int8 [rows][output_cols][channels]
  * scratch  uint32_t [kernel_rows], then pointers [kernel_rows * kernel_cols], aligned
  *
- * The taps of a window are found once for all pixels of a row whose windows lie inside the input, and for every other
- * one. Constants are packed in the order of their use, one record for every 16 channels, those missing being 0; where
- * there are 8 or less, they are repeated for as many pixels as a vector holds, and these computed together:
+ * The kernel finds the taps of a window once for all pixels of a row whose windows are inside the input, and once for
+ * each other pixel. Constants are packed in the order of their use, a record for 16 channels, with 0 for missing ones.
+ * Those of 8 or fewer channels are repeated for as many pixels as a vector holds, which are computed together:
  *
  *   int32_t bias[16]            of channels 0, 4, 8, 12, then 2, 6, 10, 14, then the odd ones likewise; minus the
  *                               input's zero point times the sum of the weights

@@ -7,7 +7,7 @@
 #include "mcud_clip_s8.h"
 #include "mcud_pair_windows_s8.h"
 
-/* The most rows of the input under the output rows of one turn. */
+/* The most input rows under the output rows that are computed together. */
 enum { MOST_INPUT_ROWS = 32 };
 
 /* The windows of a part of some output rows. */
@@ -29,7 +29,7 @@ static inline mcud_pair_row row_at(const windows *of, int32_t row)
 }
 
 /* Expands the last `fresh` pairs under a window whose first row is `top`. With an odd number of rows, the last row's
- * partner has weights of 0. Only later windows need it, so it is not read if there are none: the row is `alone`. */
+ * partner has weights of 0. If no later window needs the partner, it is not read: the row is `alone`. */
 static void expand_pairs(const windows *of, int32_t top, int32_t fresh, bool alone)
 {
     for (int32_t pair = of->by.pairs - fresh; pair < of->by.pairs; pair++) {
@@ -41,7 +41,7 @@ static void expand_pairs(const windows *of, int32_t top, int32_t fresh, bool alo
     }
 }
 
-/* Outputs of up to four channels in rows `row`, `row` + step, ... of `rows`. */
+/* Computes outputs of up to four channels in rows `row`, `row` + step, ... below `rows`. */
 static void every_row(const mcud_dwconv2d_s8_pairs_params *params, windows *of, int32_t row, int32_t rows, int32_t step,
                       int8_t *y, const int32_t *record)
 {
@@ -56,7 +56,7 @@ static void every_row(const mcud_dwconv2d_s8_pairs_params *params, windows *of, 
     }
 }
 
-/* Outputs [col, col + outputs) of `rows` rows from `row` on. */
+/* Computes outputs [col, col + outputs) of `rows` rows from `row` on. */
 static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_t col, int32_t outputs)
 {
     const mcud_dwconv2d_s8_pairs_params *params = op->params;

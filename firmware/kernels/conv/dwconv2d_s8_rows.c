@@ -7,10 +7,10 @@
 #include "mcud_clip_s8.h"
 #include "mcud_row_pairs_s8.h"
 
-/* Rows of the output that are computed for four channels, then for the next four; and of the input. */
+/* Rows of the output that are computed for four channels before the next four, and the input rows under them. */
 enum { MOST_ROWS = 16, MOST_INPUT_ROWS = MOST_ROWS + 2 };
 
-/* Windows in a row of several rows. */
+/* The windows of several rows, in some columns. */
 typedef struct {
     const int8_t *rows[MOST_INPUT_ROWS]; /* the first column inside the input; NULL in the padding */
     const int32_t *x; /* all columns, expanded */
@@ -30,13 +30,13 @@ static inline mcud_pair_row row_at(const windows *of, int32_t row)
     return at != NULL ? (mcud_pair_row){at + of->channel, of->step} : (mcud_pair_row){(const int8_t *)&of->padding, 0};
 }
 
-/* Rows `row` and `row` + 1 to one word of every column. */
+/* Expands rows `row` and `row` + 1 to word `word` of every column. */
 static void expand_pair(const windows *of, int32_t row, int32_t word)
 {
     mcud_expand_pair(of->columns + word, row_at(of, row), row_at(of, row + 1), of->inside, of->by.channels);
 }
 
-/* Outputs of two rows at a time; returns the number of rows, which is even. */
+/* Computes outputs of two rows at a time; returns the number of computed rows, which is even. */
 static int32_t pairs_of_rows(const windows *of, int32_t rows, int8_t *y, const int32_t *record)
 {
     int32_t order = 0;
@@ -49,7 +49,7 @@ static int32_t pairs_of_rows(const windows *of, int32_t rows, int8_t *y, const i
     return row;
 }
 
-/* Outputs of rows [row, rows), each by itself; the lower pair serves again if both strides are 2. */
+/* Computes outputs of rows [row, rows) one at a time; if both strides are 2, the next row uses the lower pair again. */
 static void single_rows(const windows *of, int32_t row, int32_t rows, int8_t *y, const int32_t *record)
 {
     const bool serves = of->stride_rows == 2 && of->stride_cols == 2;
@@ -70,7 +70,7 @@ static void single_rows(const windows *of, int32_t row, int32_t rows, int8_t *y,
     }
 }
 
-/* Outputs of four channels in one row, whose windows lie inside the input's rows. */
+/* Computes outputs of four channels in a row whose windows are inside the input's rows. */
 static void row_inside(const windows *of, int8_t *y, const int32_t *record)
 {
     const int8_t *const *const rows = of->rows;
@@ -79,7 +79,7 @@ static void row_inside(const windows *of, int8_t *y, const int32_t *record)
     mcud_one_row_s8(of->x, 0, of->stride_cols, y, record, &of->by);
 }
 
-/* Outputs [col, col + outputs) of `rows` rows from `row` on. */
+/* Computes outputs [col, col + outputs) of `rows` rows from `row` on. */
 static void outputs_in_rows(const mcud_op *op, int32_t row, int32_t rows, int32_t col, int32_t outputs)
 {
     const mcud_dwconv2d_s8_rows_params *params = op->params;

@@ -21,7 +21,7 @@ static inline int32_t between(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
-/* Finds the rows of blocks, four for each. A window has three, so the last row may be one of padding. */
+/* Finds the rows of blocks, four for each. A window has three rows, so the last of the four may be padding. */
 static void find_rows(const mcud_op *op, int32_t row, const mcud_four_rows_outputs *by, int32_t first, windows *of)
 {
     const mcud_dwconv2d_s8_rows_mve_params *params = op->params;
@@ -40,7 +40,7 @@ static void find_rows(const mcud_op *op, int32_t row, const mcud_four_rows_outpu
     }
 }
 
-/* Interleaves channels from `channel` on of all blocks. */
+/* Interleaves the channels from `channel` on, in all blocks. */
 static void interleave(const mcud_dwconv2d_s8_rows_mve_params *params, const windows *of, int32_t channel,
                        const mcud_four_rows_outputs *by)
 {
@@ -56,7 +56,7 @@ static void interleave(const mcud_dwconv2d_s8_rows_mve_params *params, const win
     }
 }
 
-/* Outputs [col, col + outputs) of rows [first_row, end_row). */
+/* Computes outputs [col, col + outputs) of rows [first_row, end_row). */
 static void outputs_in_columns(const mcud_op *op, int32_t first_row, int32_t end_row, int32_t col, int32_t outputs)
 {
     const mcud_dwconv2d_s8_rows_mve_params *params = op->params;

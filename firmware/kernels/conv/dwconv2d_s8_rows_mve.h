@@ -6,8 +6,8 @@
  * scratch  int8_t [most_blocks][columns][MCUD_FOUR_ROWS]: interleaved columns, see mcud_four_rows_s8.h
  *
  * For 16 channels at a time, it interleaves four input rows that up to `most_outputs` outputs of a row read. With a
- * stride of 1 a block of four input rows gives two output rows, otherwise one. All blocks use a channel's weights in
- * turn.
+ * stride of 1 a block of four input rows gives two output rows, otherwise one. The weights of a channel serve all
+ * blocks before those of the next channel.
  */
 #ifndef MCUD_DWCONV2D_S8_ROWS_MVE_H
 #define MCUD_DWCONV2D_S8_ROWS_MVE_H

@@ -5,7 +5,7 @@
  * scratch  uint32_t [kernel_rows], then pointers [kernel_rows * kernel_cols], aligned
  *
  * Where windows are side by side, the constants of few channels are repeated for the pixels that are computed together.
- * The record, see mcud_lanes_s8.h, has the channels of these pixels, and any weights.
+ * The record (mcud_lanes_s8.h) has the channels of these pixels; its weights may have any values.
  */
 #ifndef MCUD_DWCONV2D_S8_RVV_H
 #define MCUD_DWCONV2D_S8_RVV_H

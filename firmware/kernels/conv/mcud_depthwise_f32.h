@@ -1,4 +1,4 @@
-/* Depthwise convolutions, float32, whose weights and bias lie anywhere. */
+/* Depthwise convolution, float32, of weights and biases at any address. */
 #ifndef MCUD_DEPTHWISE_F32_H
 #define MCUD_DEPTHWISE_F32_H
 
@@ -14,7 +14,7 @@ typedef struct {
     int32_t multiplier; /* output channels of each input channel */
 } mcud_depthwise_f32;
 
-/* The sum of one channel of a window, from `sum` on. */
+/* Returns `sum` plus the products of one channel of a window. */
 static inline float mcud_depthwise_channel_f32(const mcud_window_taps_f32 *taps, int32_t input_channel, const float *w,
                                                float sum)
 {
@@ -33,7 +33,7 @@ static inline float mcud_depthwise_channel_f32(const mcud_window_taps_f32 *taps,
     return sum;
 }
 
-/* With multiplier 1 eight channels at a time, and the last ones singly. */
+/* Computes a pixel: with multiplier 1 eight channels at a time, and the last ones singly. */
 static inline void mcud_depthwise_pixel_f32(const mcud_depthwise_f32 *of, const mcud_window_place *place, float *out)
 {
     const float low = of->act->min;

@@ -1,4 +1,4 @@
-/* The integer part of a float, saturated; 0 of a NaN.
+/* float to int32_t: rounds towards zero and saturates; NaN becomes 0.
  *
  * in[0]    float [...][...]
  * out      int32_t [...][...]

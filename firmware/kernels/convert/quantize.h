@@ -1,4 +1,4 @@
-/* float to int8: rint(in / scale) + zero_point, half to even, saturated; -128 for a NaN.
+/* float to int8: rint(in / scale) + zero_point, half to even, saturated; NaN becomes -128.
  *
  * in[0]    float [rows][row_elements]
  * out      int8 [rows][row_elements]

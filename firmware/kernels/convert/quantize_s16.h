@@ -1,4 +1,4 @@
-/* Float to 16-bit values: x / scale, halves rounded away from zero, saturated; NaN becomes 0.
+/* float to int16_t: in / scale, halves rounded away from zero, saturated; NaN becomes 0.
  *
  * in[0]    float [rows][row_elements]
  * out      int16_t [rows][row_elements]

@@ -1,4 +1,4 @@
-/* An int16_t as a float.
+/* int16_t to float, exact.
  *
  * in[0]    int16_t [...][...]
  * out      float [...][...]

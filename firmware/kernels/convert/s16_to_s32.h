@@ -1,4 +1,4 @@
-/* An int16_t as an int32_t.
+/* int16_t to int32_t.
  *
  * in[0]    int16_t [...][...]
  * out      int32_t [...][...]

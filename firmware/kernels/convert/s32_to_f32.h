@@ -1,4 +1,4 @@
-/* The nearest float of an integer.
+/* int32_t to the nearest float, half to even.
  *
  * in[0]    int32_t [...][...]
  * out      float [...][...]

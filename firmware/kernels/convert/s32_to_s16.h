@@ -1,4 +1,4 @@
-/* The lower half of an integer.
+/* int32_t to int16_t: the lower 16 bits, without saturation.
  *
  * in[0]    int32_t [...][...]
  * out      int16_t [...][...]

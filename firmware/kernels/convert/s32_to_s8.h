@@ -1,4 +1,4 @@
-/* The lowest byte of an integer.
+/* int32_t to int8_t: the lowest 8 bits, without saturation.
  *
  * in[0]    int32_t [...][...]
  * out      int8_t [...][...]

@@ -6,11 +6,10 @@
  * Steps are in elements; 0 if the operand broadcasts.
  *
  *   sum = a * a_multiplier + b * b_multiplier + constant
- *   q = clamp(quant.zero_point + sum / 2^shift, act.min, act.max), rounded half to even as in the reference:
- *       every other sum may be a tie if both scales are the output's times a power of two
+ *   q = clamp(quant.zero_point + sum / 2^shift, act.min, act.max), rounded half to even as in the reference
  *
- * The multipliers are scale ratios times 2^shift, the operands' zero points are part of the constant;
- * |sum| + 2^shift < 2^31 for all int8 operands.
+ * The multipliers are scale ratios times 2^shift; the constant includes the operands' zero points; |sum| + 2^shift <
+ * 2^31 for all int8 operands. Ties are frequent: every other sum, if both scales are the output's times a power of two.
  */
 #ifndef MCUD_ADD_S8_H
 #define MCUD_ADD_S8_H

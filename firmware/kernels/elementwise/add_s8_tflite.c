@@ -6,14 +6,14 @@
 #include "mcud_operand.h"
 #include "mcud_sum_tflite.h"
 
-/* The arithmetic of the exact operand and the other one. */
+/* The arithmetic for an exact operand and another one. */
 static mcud_exact_sum arithmetic_of(const mcud_add_s8_tflite_params *p)
 {
     const int32_t a_is_exact = p->exact == 1;
     const int32_t exact_zero_point = a_is_exact ? p->a_zero_point : p->b_zero_point;
     const int32_t zero_point = a_is_exact ? p->b_zero_point : p->a_zero_point;
     const int32_t exponent = a_is_exact ? p->b_exponent : p->a_exponent;
-    const int32_t alike = exponent == 0; /* half of both values is exact */
+    const int32_t alike = exponent == 0; /* halves of both operands are exact */
     mcud_exact_sum by;
     by.fraction = MCUD_SUM_FRACTION + alike;
     by.constant = -zero_point * ((int32_t)1 << by.fraction);

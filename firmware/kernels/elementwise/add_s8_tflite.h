@@ -1,5 +1,5 @@
-/* out = a + b or a - b, int8, rounded as by TFLite's reference kernels: operands are scaled to a common scale, at 2^20
- * times their values, and rounded twice each; so is the sum. See mcud_scale_twice.
+/* out = a + b or a - b, int8, rounded as by TFLite's reference kernels: each operand, times 2^20, is scaled to a common
+ * scale and rounded twice; so is the sum. See mcud_scale_twice.
  *
  * in       the operands that are not constants, in order
  * out      int8 [rows][cols][channels]; may be an operand that does not broadcast

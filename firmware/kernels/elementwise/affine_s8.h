@@ -3,8 +3,8 @@
  * in[0]    int8 [rows][cols][channels]
  * out      int8 [rows][cols][channels]; may be in[0]
  *
- * Zero points and half of 2^shift are in b, so that results are rounded half up. The code generator has
- * checked that no sum leaves 32 bits.
+ * b includes the zero points and half of 2^shift, so that results are rounded half up. The code generator checks that
+ * sums fit 32 bits.
  */
 #ifndef MCUD_AFFINE_S8_H
 #define MCUD_AFFINE_S8_H

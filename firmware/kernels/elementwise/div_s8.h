@@ -1,4 +1,4 @@
-/* out = a / b, int8, in single precision float: real values are divided, then quantised half to even.
+/* out = a / b, int8: divides the real values in single precision, then quantises half to even.
  *
  * in       the operands that are not constants, in order
  * out      int8 [rows][cols][channels]; may be an operand that does not broadcast

@@ -1,4 +1,4 @@
-/* out = the nearest float16, the even one of two; infinite where that is; float.
+/* out = in rounded to float16, half to even, stored as float; beyond the range of float16 infinite.
  *
  * in[0]    float [rows][row_elements]
  * out      float [rows][row_elements]; may be in[0]

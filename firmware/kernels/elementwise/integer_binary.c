@@ -18,7 +18,7 @@ static int32_t mul(int32_t a, int32_t b)
     return (int32_t)((uint32_t)a * (uint32_t)b);
 }
 
-/* Towards zero; 0 if b is 0. */
+/* Rounds towards zero; 0 if b is 0. */
 static int32_t divide(int32_t a, int32_t b)
 {
     if (b == 0 || b == -1) {
@@ -27,13 +27,13 @@ static int32_t divide(int32_t a, int32_t b)
     return a / b;
 }
 
-/* With the sign of a; 0 if b is 0. */
+/* The remainder with the sign of a; 0 if b is 0. */
 static int32_t remainder_of(int32_t a, int32_t b)
 {
     return b == 0 || b == -1 ? 0 : a % b;
 }
 
-/* With the sign of b. */
+/* The remainder with the sign of b. */
 static int32_t modulo(int32_t a, int32_t b)
 {
     const int32_t rest = remainder_of(a, b);
@@ -108,7 +108,7 @@ static int32_t shift_left(int32_t a, int32_t b)
     return b < 0 || b > 31 ? 0 : (int32_t)((uint32_t)a << b);
 }
 
-/* Of negative numbers the sign fills in; so it does by more places than there are. */
+/* Fills with the sign, also for shifts by 32 places and more. */
 static int32_t shift_right(int32_t a, int32_t b)
 {
     const int32_t places = b < 0 || b > 31 ? 31 : b;

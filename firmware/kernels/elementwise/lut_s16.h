@@ -1,4 +1,4 @@
-/* A function of 16-bit values: a table of 513 entries, between which values are interpolated as by TFLite.
+/* A function of 16-bit values: interpolates between 513 entries of a table, as TFLite does.
  *
  * in[0]    int16_t [rows][row_elements]
  * out      int16_t [rows][row_elements]; may be the input

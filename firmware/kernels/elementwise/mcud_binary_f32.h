@@ -1,4 +1,4 @@
-/* The binary operators of float: all but the function itself. */
+/* The loops of float operators with two operands; each kernel adds its function. */
 #ifndef MCUD_BINARY_F32_H
 #define MCUD_BINARY_F32_H
 
@@ -20,13 +20,14 @@ typedef float mcud_binary_f32_function(float a, float b);
 /* See mcud_eights_f32.h. */
 typedef int32_t mcud_binary_f32_eights(const mcud_pairs_f32 *pairs, int32_t count, float *out);
 
-/* A kernel's function of two values, and of eight pairs of them, or NULL. */
+/* A kernel's function of two values, and its function of eight pairs of values, or NULL. */
 typedef struct {
     mcud_binary_f32_function *of;
     mcud_binary_f32_eights *eights;
 } mcud_binary_f32_functions;
 
-/* Computes the first results of a pixel, eight at a time, and returns how many. A single value stands for eight. */
+/* Computes the first results of a pixel, eight at a time, and returns their number. A broadcast value is used eight
+ * times. */
 static inline int32_t mcud_binary_f32_by_eight(const mcud_binary_f32_params *params, mcud_binary_f32_eights *eights,
                                                const float *a, const float *b, float *out)
 {
@@ -55,7 +56,7 @@ static inline int32_t mcud_binary_f32_by_eight(const mcud_binary_f32_params *par
     return count;
 }
 
-/* One pixel. */
+/* Computes one pixel. */
 static inline void mcud_binary_f32_pixel(const mcud_binary_f32_params *params, mcud_binary_f32_functions functions,
                                          const float *a, const float *b, float *out)
 {
@@ -78,7 +79,7 @@ static inline void mcud_binary_f32_pixel(const mcud_binary_f32_params *params, m
     }
 }
 
-/* A kernel's body. `functions` are known when this is inlined, and inlined in turn. */
+/* A kernel's body. The caller passes constant `functions`, so that the compiler inlines this and them. */
 static inline void mcud_binary_f32(const mcud_op *op, int32_t first_row, int32_t end_row,
                                    mcud_binary_f32_functions functions)
 {

@@ -1,4 +1,4 @@
-/* Functions of one float: all but the function itself. */
+/* The loops of functions of one float; each kernel adds its function. */
 #ifndef MCUD_MAP_F32_H
 #define MCUD_MAP_F32_H
 
@@ -6,13 +6,13 @@
 
 typedef struct {
     int32_t row_elements;
-    float alpha; /* each kernel's header says what they mean */
+    float alpha; /* each kernel's header defines both */
     float beta;
 } mcud_map_f32_params;
 
 typedef float mcud_map_f32_function(float x, float alpha, float beta);
 
-/* A kernel's body. `function` is known when this is inlined, and inlined in turn. */
+/* A kernel's body. The caller passes a constant `function`, so that the compiler inlines this and it. */
 static inline void mcud_map_f32(const mcud_op *op, int32_t first_row, int32_t end_row, mcud_map_f32_function *function)
 {
     const mcud_map_f32_params *params = op->params;

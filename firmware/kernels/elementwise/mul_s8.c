@@ -5,7 +5,7 @@
 #include "mcud_operand.h"
 #include "mcud_quant.h"
 
-/* Any operands and scale. */
+/* For any operands and any scale. */
 static void multiply(const mcud_mul_s8_params *params, const int8_t *a, const int8_t *b, int8_t *out)
 {
     /* Copies, since the compiler must expect a store to out to change *params. */

@@ -17,7 +17,7 @@ typedef struct {
     mcud_broadcast broadcast;
     int32_t a_zero_point;
     int32_t b_zero_point;
-    int32_t twice; /* 1: rounded twice, see mcud_scale_twice; the shift is an exponent then */
+    int32_t twice; /* 1: rounded twice, see mcud_scale_twice; quant.shift is then an exponent */
     mcud_quant quant;
     mcud_act_s8 act;
 } mcud_mul_s8_params;

@@ -1,5 +1,5 @@
-/* Values in another quantisation, rounded twice, see mcud_scale_twice; negative ones may have a separate scale. 16-bit
- * values to 16-bit values, as RELU and LEAKY_RELU need them, or from or to int8.
+/* Converts values to another quantisation, rounded twice (mcud_scale_twice); negative values may have a separate scale,
+ * for RELU and LEAKY_RELU. Converts 16-bit values to 16-bit values, or from or to int8.
  *
  * in[0]    int16_t or int8_t [rows][row_elements]
  * out      int16_t or int8_t [rows][row_elements]; may be the input if both are of one size
@@ -20,7 +20,7 @@ typedef struct {
     int32_t exponent;
     int32_t below_multiplier; /* of values below it */
     int32_t below_exponent;
-    int32_t below_sign; /* 1, or -1 for their magnitudes */
+    int32_t below_sign; /* 1; or -1: below_multiplier applies to their magnitudes */
     mcud_act_s16 act;
 } mcud_rescale_s16_params;
 

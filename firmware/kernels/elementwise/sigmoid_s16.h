@@ -1,5 +1,5 @@
-/* Logistic function or hyperbolic tangent of 16-bit values, as TFLite's reference kernels compute them: a table of the
- * logistic function at multiples of 1/24, between whose entries values are interpolated.
+/* Logistic function or hyperbolic tangent of 16-bit values, as TFLite's reference kernels compute them: by
+ * interpolation in a table of the logistic function at multiples of 1/24.
  *
  * in[0]    int16_t [rows][row_elements]
  * out      int16_t [rows][row_elements], -32768..32767 for -1..1; may be the input

@@ -12,7 +12,7 @@ typedef struct {
     int is_last;
 } group_channels;
 
-/* One channel of all pixels, by a record of one channel. */
+/* Adds one channel of all pixels, by a record of one channel. */
 MCUD_NOINLINE void add_one(const mcud_op *op, const group_channels *group, const int32_t *record, int32_t *sums,
                            int8_t *out)
 {

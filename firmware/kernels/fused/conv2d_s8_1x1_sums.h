@@ -1,10 +1,10 @@
-/* Pointwise convolution, int8, whose input channels come in groups: a call adds the products of one group of all
- * pixels to their sums, and that of the last group writes the output. The results equal those of conv2d_s8_1x1 bit
- * for bit.
+/* Pointwise convolution, int8, whose input channels come in groups: a call adds the products of one group to the sums
+ * of all pixels, and the call of the last group writes the output. The results equal those of conv2d_s8_1x1 bit for
+ * bit.
  *
  * Groups are [first_row, end_row) = [group, group + 1); op->rows has the number of pixels.
  *
- * in[0]    int8 [pixels][values of the group]: group_values, of the last group the rest of input_channels
+ * in[0]    int8 [pixels][values of the group]: group_values, or the rest in the last group
  * out      int8 [pixels][output_channels]
  * scratch  int32_t [pixels][output_channels], the sums, kept from the first call to the last
  */

@@ -1,6 +1,6 @@
 #include "fused_rows.h"
 
-/* Every tensor in scratch begins at its own address. */
+/* Block offsets of a tensor in scratch, whose memory is its own address. */
 static const mcud_offset at_its_begin[2] = {0, 0};
 
 /* The first rows that a stage computes and needs in a pass, and the row after the last one. `of_call`: the first row
@@ -13,7 +13,7 @@ typedef struct {
     int32_t end;
 } stage_rows;
 
-/* A ring of rows in scratch, whose row `base` is in the first slot: rows [base, base + 2 * slots) can be named. */
+/* A ring of rows in scratch with row `base` in the first slot: mcud_row() finds rows [base, base + 2 * slots). */
 static mcud_tensor ring(const mcud_stage *stage, int32_t is_last, uint8_t *scratch, int32_t base)
 {
     const mcud_tensor tensor = {
@@ -26,13 +26,13 @@ static mcud_tensor ring(const mcud_stage *stage, int32_t is_last, uint8_t *scrat
     return tensor;
 }
 
-/* The row in the first slot when `row` is in its own; `origin` once was in the first slot. */
+/* The row in the first slot while `row` is in the ring; `origin` was in the first slot before. */
 static int32_t base_of(int32_t row, int32_t origin, int32_t slots)
 {
     return row - (row - origin) % slots;
 }
 
-/* Calls a stage on rows, as far as they lie together in the ring of its output, and the one that it reads. */
+/* Calls a stage on runs of rows that are contiguous in the ring of its output and in that of its input. */
 static void run_stage(const mcud_op *op, int32_t number, const mcud_stage_call *call, const stage_rows *rows,
                       const int32_t *origins)
 {
@@ -69,7 +69,7 @@ static void run_stage(const mcud_op *op, int32_t number, const mcud_stage_call *
     }
 }
 
-/* Adds a group's products of the pass' pixels to their sums. */
+/* Adds a group's products to the sums of the pass' pixels. */
 static void run_sums(const mcud_op *op, int32_t group, const mcud_stage_call *call, const stage_rows *rows)
 {
     uint8_t *const scratch = mcud_row(op->scratch, rows->of_call);

@@ -1,9 +1,9 @@
-/* Several operators in a chain: of the tensors between them only some rows exist, in scratch. The results
- * equal those of the operators in turn, bit for bit.
+/* Several operators in a chain, with only some rows of the tensors between them, in scratch. The results equal those of
+ * separate operators bit for bit.
  *
- * A pass computes `batch_rows` rows of the output. Stage by stage, it computes the rows that later stages need and
- * that earlier passes of the call have not left. With several groups of channels, a pass runs all stages for each
- * group in turn; the last stage then adds the products of the group to sums (conv2d_s8_1x1_sums).
+ * A pass computes `batch_rows` rows of the output. Stage by stage, it computes the rows that later stages need, except
+ * those that earlier passes of the call have left in scratch. With several groups of channels, a pass runs all stages
+ * for each group in turn; the last stage then adds the products of the group to sums (conv2d_s8_1x1_sums).
  *
  * in[0]    what the first stage reads
  * out      what the last stage makes
@@ -16,16 +16,16 @@
 
 enum { MCUD_MOST_STAGES = 8 };
 
-/* The rows of a stage. For its row r it reads rows [stride * r + lo, stride * r + hi) of the stage before. */
+/* The rows of a stage. Its row r depends on rows [stride * r + lo, stride * r + hi) of the previous stage. */
 typedef struct {
     int32_t rows;
     int32_t stride;
     int32_t lo;
     int32_t hi;
-    int32_t slots;          /* rows of its output that lie in scratch; of the last stage 0 */
+    int32_t slots;          /* rows of its output in scratch; 0 for the last stage */
     int32_t row_bytes;      /* of its output */
     int32_t last_row_bytes; /* the same in the last group, which may have fewer channels */
-    int32_t at;             /* in scratch: its output, or the sums */
+    int32_t at;             /* offset in scratch of its output, or of the sums */
 } mcud_stage;
 
 typedef struct {
@@ -34,7 +34,7 @@ typedef struct {
     int32_t stage_count;          /* 2..MCUD_MOST_STAGES */
     int32_t group_count;
     int32_t batch_rows;
-    int32_t summed_pixels; /* in a row of the output, if the last stage sums groups; else 0 */
+    int32_t summed_pixels; /* pixels of an output row, if the last stage sums groups; else 0 */
     int32_t work_at;
 } mcud_fused_rows_params;
 

@@ -3,13 +3,14 @@
 #include "mcud_blocks_f32.h"
 #include "mcud_dot_f32.h"
 
-/* The weights of four channels, and where they are widened. */
+/* The weights of four channels, and memory for widened ones. */
 typedef struct {
     mcud_blocks_f32 from;
     float *widened; /* [MCUD_WIDENED_VALUES][4] */
 } four_channels;
 
-/* x[values] of one pixel, or of four that lie `depth` values apart, by w; sums[pixels][4] */
+/* Adds to sums[pixels][4] the products of weights w with x[values] of one pixel, or of four pixels `depth` values
+ * apart. */
 static void add_widened(const four_channels *four, const uint32_t *w, const float *x, int32_t values, int32_t pixels,
                         float *sums)
 {
@@ -26,7 +27,7 @@ static void add_widened(const four_channels *four, const uint32_t *w, const floa
     }
 }
 
-/* 1 or 4 pixels x[pixels][depth]; results[pixels][4] start as the biases. */
+/* Multiplies 1 or 4 pixels x[pixels][depth]; results[pixels][4] start as the biases. */
 static void multiply(const four_channels *four, const float *x, int32_t pixels, float *results)
 {
     const mcud_blocks_f32 *from = &four->from;
@@ -46,7 +47,7 @@ static void multiply(const four_channels *four, const float *x, int32_t pixels, 
     }
 }
 
-/* One pixel x[depth], by weights of 4 bits where they lie; results[4] start as the biases. */
+/* Multiplies a pixel x[depth] by packed weights of 4 bits; results[4] start as the biases. */
 static void multiply_in_place(const mcud_blocks_f32 *from, const float *x, float results[4])
 {
     const float *scale = from->scale;

@@ -4,8 +4,9 @@
  * in[0]  float [rows][cols][input_channels]
  * out    float [rows][cols][output_channels]
  *
- * A result is its bias, then the sums of its blocks. Four pixels are multiplied by weights that are widened once, in
- * scratch (512 bytes; none for 4 bits and fewer than four pixels); the bits are those of single pixels.
+ * A result is its bias, to which the sums of blocks are added in order. Four pixels are multiplied by weights that are
+ * widened once, in scratch (512 bytes; none for 4 bits and fewer than four pixels). Results equal those of single
+ * pixels bit for bit.
  */
 #ifndef MCUD_DENSE_F32_BLOCKS_H
 #define MCUD_DENSE_F32_BLOCKS_H

@@ -5,7 +5,7 @@
 #include "mcud_matrix.h"
 #include "mcud_simd_f32.h"
 
-/* a[values] . b[values][n], whose lines lie `pitch` values apart, added to out[n] */
+/* out[n] += a[values] . b[values][n]; lines of b are `pitch` values apart */
 static void add_lines(const float *a, const float *b, int32_t pitch, int32_t values, int32_t n, float *out)
 {
     int32_t j = 0;

@@ -11,7 +11,7 @@ static int16_t finished(const mcud_matmul_s16_params *params, int64_t sum)
     return (int16_t)(scaled < INT16_MIN ? INT16_MIN : (scaled > INT16_MAX ? INT16_MAX : scaled));
 }
 
-/* One line of the product by a matrix whose lines are columns. */
+/* One line of the product, with a transposed matrix. */
 static void multiply_lines(const mcud_matmul_s16_params *params, const int16_t *a, mcud_matrix b, int16_t *out)
 {
     for (int32_t j = 0; j < params->n; j++) {

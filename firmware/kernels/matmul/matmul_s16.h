@@ -1,7 +1,7 @@
 /* Matrix product of two activations, int16, with sums of 64 bits.
  *
  * in[0]    int16_t [rows][m][k]
- * in[1]    int16_t [rows][k][n] if batched, else [k][m][n] with k rows; transposed, n and k change places
+ * in[1]    int16_t [rows][k][n] if batched, else [k][m][n] with k rows; if transposed, k and n are swapped
  * out      int16_t [rows][m][n]
  *
  * A sum becomes a result as mcud_scale_wide of mcud_quant_s16.h states.
@@ -12,7 +12,7 @@
 #include "mcud.h"
 
 typedef struct {
-    int32_t batched; /* 1: a row of in[1] is a matrix; 0: a row has one line of each of m matrices */
+    int32_t batched; /* 1: row r of in[1] is the matrix for row r; 0: a row has one line of each of m matrices */
     int32_t m;       /* lines of a row */
     int32_t k;
     int32_t n;

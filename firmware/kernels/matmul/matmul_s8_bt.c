@@ -13,7 +13,7 @@ static void multiply(const mcud_matmul_s8_bt_params *params, const int8_t *a, mc
         const int8_t *lines[MCUD_PRODUCT_LINES];
         const int32_t end = mcud_matrix_run_end(&b, j, j + count);
         const int8_t *line = mcud_matrix_line(&b, j);
-        for (int32_t i = 0; i < MCUD_PRODUCT_LINES; i++) { /* the last line replaces those after it */
+        for (int32_t i = 0; i < MCUD_PRODUCT_LINES; i++) { /* the last line stands in for missing ones */
             lines[i] = line;
             if (j + i + 1 < end) {
                 line += b.pitch;

@@ -17,7 +17,7 @@ typedef struct {
     int8_t *ones;    /* [2 * vectors][VECTOR] */
 } packed;
 
-/* The matrix -> records. The sums of its weights become biases that correct for the zero point of a. */
+/* Packs the matrix as records, whose biases correct for the zero point of a. */
 static void pack(const mcud_matmul_s8_mve_params *params, const mcud_matrix *b, const packed *to)
 {
     const int32_t pair = 2 * VECTOR * to->vectors; /* bytes of two channels */
@@ -48,7 +48,7 @@ static void pack(const mcud_matmul_s8_mve_params *params, const mcud_matrix *b, 
     }
 }
 
-/* Lines [first, end) of a times the records -> y[][n], `by->pitch` apart. */
+/* Multiplies lines [first, end) of a with the records to y[][n], whose lines are `by->pitch` apart. */
 static void multiply(const mcud_matmul_s8_mve_params *params, mcud_vector_channels *by, const int8_t *ones,
                      const mcud_matrix *a, mcud_taps lines, int8_t *y)
 {
@@ -56,7 +56,7 @@ static void multiply(const mcud_matmul_s8_mve_params *params, mcud_vector_channe
         const int32_t end = mcud_matrix_run_end(a, lines.first, lines.end);
         const int32_t count = end - lines.first < MOST_LINES ? end - lines.first : MOST_LINES;
         const int8_t *const x = mcud_matrix_line(a, lines.first);
-        int32_t offsets[MOST_LINES + 2]; /* the zero point of b, times the sum of the line */
+        int32_t offsets[MOST_LINES + 2]; /* the zero point of b times the sum of each line */
         for (int32_t i = 0; i < count; i++) {
             int32_t sums[2] = {0, 0};
             mcud_vector_dot_1x2(x + i * a->pitch, params->k, (const int32_t *)(const void *)ones, sums);

@@ -13,7 +13,7 @@ typedef struct {
     int32_t end;
 } lines_of_a;
 
-/* The matrix -> records. The sums of its weights become biases that correct for the zero point of a. */
+/* Packs the matrix as records, whose biases correct for the zero point of a. */
 static void widen(const mcud_matmul_s8_wide_params *params, const mcud_matrix *b, int32_t *records)
 {
     const mcud_widened to = {records, 4 + 2 * params->pairs, params->n, params->b_zero_point};
@@ -44,7 +44,7 @@ static void widen(const mcud_matmul_s8_wide_params *params, const mcud_matrix *b
     }
 }
 
-/* Lines [first, end) of a times the records -> y; x is scratch for MOST_LINES expanded lines. */
+/* Multiplies lines [first, end) of a with the records to y; x is scratch for MOST_LINES expanded lines. */
 static void multiply(const mcud_wide_s8 *by, const lines_of_a *part, int16_t *x, int8_t *y)
 {
     int32_t left = part->end - part->first;

@@ -14,7 +14,7 @@
 #include "mcud_params.h"
 
 typedef struct {
-    int32_t batched; /* 1: a row of in[1] is a matrix; 0: a row has one line of each of m matrices */
+    int32_t batched; /* 1: row r of in[1] is the matrix for row r; 0: a row has one line of each of m matrices */
     int32_t m;       /* lines of a row */
     int32_t k;
     int32_t n;

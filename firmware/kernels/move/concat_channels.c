@@ -11,7 +11,7 @@ typedef struct {
     int32_t pitch; /* from a pixel of the output to the next one */
 } part;
 
-/* Adjacent channels. They are few, so words take less time than a call of the C library. */
+/* Copies adjacent channels, by words: they are few, so a call of the C library would take longer. */
 static void copy(const part *of, const uint8_t *source, uint8_t *target)
 {
     const int32_t step = of->step - of->count;
@@ -27,7 +27,7 @@ static void copy(const part *of, const uint8_t *source, uint8_t *target)
     }
 }
 
-/* Channels in any order. */
+/* Copies channels in any order. */
 static void pick(const part *of, const uint8_t *source, uint8_t *target)
 {
     const uint16_t *const last = of->channels + of->count;
@@ -46,7 +46,7 @@ static void pick(const part *of, const uint8_t *source, uint8_t *target)
     }
 }
 
-/* The same through a table, whose entry for 0 is at `middle`. */
+/* Copies channels through a table, whose entry for 0 is at `middle`. */
 static void look_up(const part *of, const int8_t *source, int8_t *target, const int8_t *middle)
 {
     const uint16_t *const last = of->channels + of->count;

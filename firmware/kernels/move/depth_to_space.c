@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* The groups of one pixel, which lie `step` bytes apart in its block. */
+/* Copies the groups of one pixel, which are `step` bytes apart in its block. */
 static uint8_t *copy_pixel(const mcud_depth_to_space_params *params, const uint8_t *from, int32_t step, uint8_t *to)
 {
     for (int32_t group = 0; group < params->groups; group++) {

@@ -1,4 +1,5 @@
-/* Channels of a pixel as a block of pixels; rows and columns before `first_row` and `first_col` are left out.
+/* Moves the channels of a pixel to a block of pixels, without output rows before `first_row` and columns before
+ * `first_col`.
  *
  * in[0]    [...][...][groups][block_rows][block_cols][run_bytes]
  * out      [...][output_cols][groups][run_bytes]

@@ -27,7 +27,7 @@ static void gather_words(const void *source, const uint16_t *units, void *target
     }
 }
 
-/* `count` units of one input row; returns where the next ones go. */
+/* Copies `count` units of one input row; returns the target after them. */
 static uint8_t *gather_units(const mcud_gather_params *params, const uint8_t *source, const uint16_t *units,
                              uint8_t *target, int32_t count)
 {

@@ -1,7 +1,7 @@
-/* Rows of a table, chosen by indices; elements of any type.
+/* Copies rows of a table, chosen by indices; elements of any type.
  *
- * in[0]    int32_t [count]: a negative index counts from the end; one that is outside takes the nearest row
- * in[1]    [rows][...], where neither `bytes` nor `floats` is the table
+ * in[0]    int32_t [count]: a negative index counts from the end; one outside takes the nearest row
+ * in[1]    [rows][...], the table, if `bytes` and `floats` are NULL
  * out      [count][...]
  */
 #ifndef MCUD_GATHER_ROWS_H

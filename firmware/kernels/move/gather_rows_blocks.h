@@ -1,7 +1,7 @@
-/* Rows of a table of packed weights of 2, 4 or 8 bits, chosen by indices, as float32: see mcud_blocks_f32.h, whose
- * channels are the rows of the table, and whose depth is its width.
+/* Rows of a table of packed weights of 2, 4 or 8 bits, chosen by indices, widened to float32. Packed as
+ * mcud_blocks_f32.h states: its channels are rows of the table, its depth is their width.
  *
- * in[0]    int32_t [count]: a negative index counts from the end; one that is outside takes the nearest row
+ * in[0]    int32_t [count]: a negative index counts from the end; one outside takes the nearest row
  * out      float [count][1][width]
  */
 #ifndef MCUD_GATHER_ROWS_BLOCKS_H

@@ -30,7 +30,7 @@ static int overlap(const float *a, const float *b, float most)
     return shared > 0.0f && joined > 0.0f && shared / joined > most;
 }
 
-/* The box of the highest score, or of the highest one after box `last`; -1 if there is none. */
+/* The box with the highest score, or the next one in the order of scores after box `last`; -1 if there is none. */
 static int32_t next(const mcud_non_max_suppression_params *params, const float *scores, int32_t last)
 {
     int32_t best = -1;

@@ -21,7 +21,7 @@ static void fill(const mcud_pad_params *params, void *target, int32_t elements)
     }
 }
 
-/* One line of channels: padding, what is there of the input, padding. */
+/* Writes one line of channels: padding, the input's channels, padding. */
 static void pad_channels(const mcud_pad_params *params, const uint8_t *source, uint8_t *target)
 {
     const int32_t before = params->channel_before;

@@ -1,4 +1,4 @@
-/* Constant padding; elements of 1 or 4 bytes. Counts of padding may be negative: they crop.
+/* Constant padding; elements of 1, 2 or 4 bytes. Negative counts of padding crop.
  *
  * in[0]    [rows][cols][channels]
  * out      [...][out_cols][out_channels]
@@ -18,7 +18,7 @@ typedef struct {
     int32_t channel_before;
     int32_t out_channels;
     int32_t element_bytes; /* 1, 2 or 4 */
-    int32_t fill; /* the padding element's bits */
+    int32_t fill; /* bits of a padding element */
 } mcud_pad_params;
 
 mcud_kernel mcud_pad;

@@ -10,7 +10,7 @@ void mcud_queue(const mcud_op *op, int32_t first_row, int32_t end_row)
     const uint8_t *from = mcud_row(op->in[1], first_row);
     uint8_t *to = mcud_row(op->out, first_row);
     size_t left = (size_t)params->kept;
-    while (left > 0) { /* pieces that do not overlap their source, where both are the same memory */
+    while (left > 0) { /* by pieces: a piece does not overlap its source, also in the same memory */
         const size_t piece = left < newest ? left : newest;
         from += newest;
         memcpy(to, from, piece);

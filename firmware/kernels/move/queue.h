@@ -1,8 +1,8 @@
-/* A queue that lives from one run to the next: its oldest bytes leave, the newest ones take their place.
+/* A queue that lives from one run to the next: its oldest bytes leave, and the newest ones are appended.
  *
  * in[0]    the newest bytes, one row
  * in[1]    the queue, one row, oldest bytes first
- * out      the queue as the run leaves it; may be the memory of in[1]
+ * out      the queue after the run; may be the memory of in[1]
  */
 #ifndef MCUD_QUEUE_H
 #define MCUD_QUEUE_H

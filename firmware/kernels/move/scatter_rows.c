@@ -3,7 +3,7 @@
 #include <stddef.h>
 #include <string.h>
 
-enum { NONE, ADD, MUL, MAX }; /* reductions; the last one, without a name, is the minimum */
+enum { NONE, ADD, MUL, MAX }; /* reductions; 4, the minimum, needs no name */
 enum { BYTES, INTEGERS, FLOATS }; /* element types */
 
 static int32_t reduced_s32(int32_t reduction, int32_t old, int32_t update)

@@ -1,9 +1,9 @@
-/* Rows of updates put into rows of data, or into rows of zeros, where indices say.
+/* Writes rows of updates over rows of data, or of a constant, chosen by indices.
  *
  * in       int32_t [count] indices, unless they are constant; [count][...] updates; [rows][...] data, unless filled
  * out      [rows][...]; may be the data
  *
- * A negative index counts from the end; one that is outside is ignored. Updates of one row are taken in order.
+ * A negative index counts from the end; an update whose index is outside is ignored. Updates of one row apply in order.
  */
 #ifndef MCUD_SCATTER_ROWS_H
 #define MCUD_SCATTER_ROWS_H

@@ -1,4 +1,4 @@
-/* Every step-th element from a start, in each dimension; elements of 1, 2 or 4 bytes. Steps may be negative.
+/* Copies every step-th element from a start, in each dimension; elements of 1, 2 or 4 bytes. Steps may be negative.
  *
  * in[0]    [...][...]
  * out      [rows][cols][channels]

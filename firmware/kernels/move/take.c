@@ -28,7 +28,7 @@ static void take_words(const void *source, const uint16_t *starts, void *target,
     }
 }
 
-/* Copies all runs that are counted from `source` on; returns where the next ones go. */
+/* Copies all runs, whose starts count from `source`; returns the target after them. */
 static uint8_t *take_runs(const mcud_take_params *params, const uint8_t *source, uint8_t *target)
 {
     for (int32_t i = 0; i < params->run_count; i++) {

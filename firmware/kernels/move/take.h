@@ -1,10 +1,10 @@
-/* Elements by positions of rows, and by runs inside a row; elements of 1 or 4 bytes.
+/* Copies elements by numbers of rows, and by runs inside a row; elements of 1, 2 or 4 bytes.
  *
  * in[0]    [...][...]
  * out      [...][outer_count][sum of sizes]
  *
- * Output row r has elements of input row rows[r]: those from outers[o] + starts[i] on, sizes[i] of them, for each o
- * and inside it for each i.
+ * Output row r has, for each o and inside it for each i, sizes[i] elements of input row rows[r] from element outers[o]
+ * + starts[i] on.
  */
 #ifndef MCUD_TAKE_H
 #define MCUD_TAKE_H

@@ -4,7 +4,7 @@
 
 enum { MAX_DIMS = 6 };
 
-/* Elements [first, end) of the input lie in one block that begins at `start`. */
+/* Elements [first, end) of the input, which are in one block that begins at `start`. */
 typedef struct {
     const mcud_tensor *tensor;
     const uint8_t *start;
@@ -14,7 +14,7 @@ typedef struct {
     int32_t end;
 } window;
 
-/* Where in the output's dimensions the copy is, and the flat input position that belongs to it. */
+/* The position of the copy in the output's dimensions, and its flat position in the input. */
 typedef struct {
     int32_t index[MAX_DIMS];
     int32_t source;

@@ -1,4 +1,4 @@
-/* Any transpose of the input seen as a flat array; elements of 1 or 4 bytes.
+/* Any transpose of the input as a flat array; elements of 1, 2 or 4 bytes.
  *
  * in[0]    [...][in_row_elements]
  * out      [...][out_row_elements]

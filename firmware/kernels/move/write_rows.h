@@ -1,8 +1,8 @@
-/* Rows written into a state that keeps its place from one run to the next.
+/* Writes rows into a state that keeps its memory from one run to the next.
  *
  * in       int32_t [count] positions, unless they are constant; [blocks][count][...] rows, in one row of the
  *          tensor; [blocks][rows][...] the state, in one row of the tensor
- * out      the state as the run leaves it; in the memory of the state only the rows are written
+ * out      the state after the run; in the same memory, only the rows are written
  *
  * A negative position counts from the end; a row whose position is outside is not written.
  */

@@ -6,14 +6,15 @@
 
 enum { BLOCK_WORDS = 4 };
 
-/* Input rows [first, end) of a step, in two runs: the second one from row `middle` on, or none if that is `end`. */
+/* Input rows [first, end) of a step, in two runs: the second begins at row `middle`; there is none if `middle` is
+ * `end`. */
 typedef struct {
     int32_t first;
     int32_t middle;
     int32_t end;
     int32_t above; /* rows of padding */
     int32_t below;
-    int32_t step; /* bytes from row to row of both runs; 0: rows lie one after another */
+    int32_t step; /* bytes from row to row of both runs; 0: rows are contiguous */
 } input_rows;
 
 static input_rows rows_read(const mcud_conv2d_s8_npu_params *params, int32_t first_row, int32_t end_row)
@@ -25,7 +26,7 @@ static input_rows rows_read(const mcud_conv2d_s8_npu_params *params, int32_t fir
     return (input_rows){first + above, 0, end - below, above, below, 0};
 }
 
-/* Finds the runs; returns the row after the last one that two runs contain. */
+/* Finds two contiguous runs; returns the row after them. */
 static int32_t find_runs(const mcud_tensor *tensor, input_rows *rows)
 {
     rows->middle = mcud_npu_run_end(tensor, rows->first, rows->end);
@@ -45,8 +46,8 @@ static int32_t spaced_end(const mcud_tensor *tensor, int32_t row, int32_t end, i
     return row + 1;
 }
 
-/* Finds two runs whose rows lie as far apart as row `from` and the next one; 0 if there are none. If there are rows before
- * `from`, they are the first run. */
+/* Finds two runs with the distance between row `from` and the next row; 0 if there are none. Rows before `from`, if
+ * any, are the first run. */
 static int32_t find_spaced_from(const mcud_tensor *tensor, input_rows *rows, int32_t from)
 {
     rows->step = distance(tensor, from);
@@ -85,7 +86,7 @@ static void set_source(mcud_npu_regions *regions, const mcud_tensor *source, con
     mcud_npu_set_region(regions, MCUD_NPU_SOURCE, begin, end);
 }
 
-/* Sets the block of `rows` rows of the output; its own rows are as even as possible. */
+/* Sets the block of `rows` rows of the output; divides them as evenly as possible. */
 static void set_block(mcud_npu_stream *stream, const mcud_conv2d_s8_npu_params *params, int32_t rows)
 {
     const uint32_t *const listed = params->commands + params->command_words;
@@ -103,7 +104,7 @@ static void run_unit(const mcud_op *op, int32_t first_row, int32_t end_row, cons
 {
     const mcud_conv2d_s8_npu_params *params = op->params;
     const mcud_tensor *const source = op->in[0];
-    const int32_t second = rows->middle < rows->end ? rows->middle : rows->first; /* without one, the first again */
+    const int32_t second = rows->middle < rows->end ? rows->middle : rows->first; /* with one run, the first again */
     const uint8_t *const one = mcud_row(source, rows->first);
     const uint8_t *const other = mcud_row(source, second);
     const uint8_t *const out = mcud_row(op->out, first_row);
@@ -139,7 +140,7 @@ void mcud_conv2d_s8_npu(const mcud_op *op, int32_t first_row, int32_t end_row)
         int32_t end = end_row;
         input_rows rows = rows_read(params, row, end);
         const int32_t held = find_runs(op->in[0], &rows);
-        if (held < rows.end) { /* fewer output rows: those whose windows end in the two runs */
+        if (held < rows.end) { /* fewer output rows: only those whose windows are inside the two runs */
             const int32_t left = held + params->pad_top - params->window_rows - row * params->stride_rows;
             end = left < 0 ? row : row + left / params->stride_rows + 1;
         }

@@ -2,7 +2,7 @@
 
 #include "mcud_npu_stream.h"
 
-/* Runs the unit for rows [row, end) of the output, and of one input. */
+/* Runs the unit for one input and rows [row, end) of the output. */
 static void run_unit(const mcud_op *op, int32_t input, int32_t row, int32_t end)
 {
     const mcud_copy_s8_npu_params *params = op->params;

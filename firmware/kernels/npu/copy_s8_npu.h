@@ -3,7 +3,7 @@
  * in[i]    int8 [...][...]
  * out      int8 [rows][output_row_bytes]: of each input a part of columns and channels
  *
- * The unit runs one command stream for rows of an input that lie one after another.
+ * The unit runs one command stream for contiguous rows of an input.
  */
 #ifndef MCUD_COPY_S8_NPU_H
 #define MCUD_COPY_S8_NPU_H

@@ -9,7 +9,7 @@ typedef struct {
     uint32_t size_bytes;
 } byte_range;
 
-/* Whether ranges have bytes in common, without being the same. */
+/* Whether the ranges overlap, but are not equal. */
 static int32_t crosses(byte_range one, byte_range other)
 {
     const int32_t apart = one.begin + one.size_bytes <= other.begin || other.begin + other.size_bytes <= one.begin;

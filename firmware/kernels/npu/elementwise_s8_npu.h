@@ -1,11 +1,12 @@
-/* Sums, differences, products, curves and scaled values by an Ethos-U beside the core, with the bits of the core.
+/* Sums, differences, products, curves and scaled values by an Ethos-U beside the core. Results equal those of the core
+ * bit for bit.
  *
  * in[first]      int8 or int16 [rows][cols][channels]
- * in[1 - first]  a second operand, whose sizes are those or 1; or `constants` contain it, or `commands`
- * out            of the same type [rows][cols][channels]; may be in the place of an operand of its shape
+ * in[1 - first]  a second operand, with the same sizes or sizes of 1, unless `constants` or `commands` have it
+ * out            of the same type [rows][cols][channels]; may be an operand of its shape
  *
- * The unit runs one command stream for rows that lie one after another in all operands. The core computes those whose
- * result lies over a part of an operand, but not in its place.
+ * The unit runs one command stream for rows that are contiguous in all operands. The core computes rows whose result
+ * overlaps an operand without the same address and size.
  */
 #ifndef MCUD_ELEMENTWISE_S8_NPU_H
 #define MCUD_ELEMENTWISE_S8_NPU_H
@@ -21,7 +22,7 @@ typedef struct {
     int32_t operation; /* NPU_ELEMENTWISE with its mode, or NPU_DEPTHWISE */
     int32_t row_bytes;
     int32_t first;            /* the input that is the first operand */
-    int32_t second_row_bytes; /* from a row of the second operand to the next; 0: it has one row for all */
+    int32_t second_row_bytes; /* from a row of the second operand to the next; 0: one row serves all */
     int32_t second_bytes;     /* of a row of the second operand; 0: the commands contain its value, if any */
 } mcud_elementwise_s8_npu_params;
 

@@ -1,4 +1,4 @@
-/* Parts of kernels that give a unit beside the core its command streams. */
+/* Common parts of kernels that build command streams for an Ethos-U and run them. */
 #ifndef MCUD_NPU_STREAM_H
 #define MCUD_NPU_STREAM_H
 
@@ -30,7 +30,7 @@ enum {
     MCUD_NPU_IFM2_BASE0 = 0x4080,
 };
 
-/* Each kernel has this version, which an application may replace. */
+/* The default, weak in each kernel; an application may replace it. */
 __attribute__((weak)) void mcud_npu_failed(int32_t code)
 {
     (void)code;
@@ -68,7 +68,7 @@ static inline void mcud_npu_set_distance(mcud_npu_stream *stream, uint32_t comma
     stream->words[stream->count++] = (uint32_t)distance;
 }
 
-/* Makes rows of a tensor a region: [begin, end), whose base is aligned. */
+/* Sets a region that contains the bytes [begin, end) of a tensor; its base is aligned. */
 static inline void mcud_npu_set_region(mcud_npu_regions *regions, int32_t number, const uint8_t *begin,
                                        const uint8_t *end)
 {
@@ -93,7 +93,7 @@ static inline void mcud_npu_finish(mcud_npu_stream *stream, int32_t operation, c
     mcud_npu_start(stream->words, stream->count, regions);
 }
 
-/* The row after the longest run of rows that lie one after another, also over several blocks. */
+/* The row after the longest contiguous run of rows from `row` on, also over several blocks. */
 static inline int32_t mcud_npu_run_end(const mcud_tensor *tensor, int32_t row, int32_t end)
 {
     int32_t after = mcud_run_end(tensor, row, end);

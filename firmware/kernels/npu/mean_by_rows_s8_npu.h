@@ -1,5 +1,5 @@
-/* Mean over all rows and columns, int8: by an Ethos-U beside the core in a step of all rows, whose input lies in two
- * runs or one; else the core adds the rows of a step to its sums.
+/* Mean over all rows and columns, int8: by an Ethos-U beside the core, if one step has all rows in at most two
+ * contiguous runs. Else the core adds the rows of a step to its sums.
  *
  * in[0]    int8 [input_rows][...]
  * out      int8 [1][1][...]

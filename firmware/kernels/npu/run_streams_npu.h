@@ -1,8 +1,9 @@
-/* Command streams of an Ethos-U, each of consecutive steps: a start of the unit for a row.
+/* Runs command streams of an Ethos-U, each for several consecutive steps of the model; a row of this operator is one
+ * stream.
  *
  * in[i]  the arena of stream_arenas[i], whose first row is its first byte
  *
- * The words address arenas, not rows of a tensor. Before each stream are four words that Arm's core driver reads.
+ * The words address arenas, not rows of a tensor. Four words for Arm's core driver precede each stream.
  */
 #ifndef MCUD_RUN_STREAMS_NPU_H
 #define MCUD_RUN_STREAMS_NPU_H

@@ -9,10 +9,10 @@ typedef struct {
     mcud_taps rows;
     mcud_taps cols;
     int32_t first_byte; /* of tap cols.first in an input row */
-    float factor; /* one by this window's divisor */
+    float factor; /* 1 / divisor of this window */
 } window_place;
 
-/* Channels [channel, channel + 4) of a pixel. */
+/* Computes channels [channel, channel + 4) of a pixel. */
 static void four_channels(const mcud_avgpool_f32_params *params, const window_place *place, int32_t channel,
                           float *out)
 {

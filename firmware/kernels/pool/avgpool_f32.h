@@ -1,5 +1,5 @@
-/* Average over windows, float32. Padding adds nothing; the divisor is the number of counted rows times the
- * number of counted columns, and its reciprocal is made offline for each such pair.
+/* Average over windows, float32. Padding adds nothing. The divisor is the number of counted rows times the number of
+ * counted columns; the code generator computes its reciprocal for each such pair.
  *
  * in[0]    float [input_rows][input_cols][channels]
  * out      float [rows][output_cols][channels]
@@ -12,14 +12,14 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const float *factors; /* [rows - least_rows][cols - least_cols], of factor_cols columns */
+    const float *factors; /* [rows - least_rows][cols - least_cols] for counted rows and cols; rows of factor_cols */
     mcud_plane_dims dims;
     mcud_window window;
     int32_t counted_top; /* positions that the divisor counts: rows [counted_top, counted_bottom) */
     int32_t counted_left;
     int32_t counted_bottom;
     int32_t counted_right;
-    int32_t least_rows; /* counted rows and columns of a window that the first factor is for */
+    int32_t least_rows; /* counted rows and columns for the first factor */
     int32_t least_cols;
     int32_t factor_cols;
 } mcud_avgpool_f32_params;

@@ -1,6 +1,6 @@
 #include "avgpool_f32_by_rows.h"
 
-/* Adds four channels of `pixels` pixels, which lie `pitch` values apart. */
+/* Adds four channels of `pixels` pixels, which are `pitch` values apart. */
 static void add_four(const float *x, int32_t pixels, int32_t pitch, float sums[4])
 {
     float a = sums[0];

@@ -1,6 +1,6 @@
-/* Mean of all pixels, float32, the input's rows coming in blocks. A call adds input rows [first_row, end_row),
- * which lie in one block; the calls come in order of rows, and the last one writes the output. The bits are
- * those of avgpool_f32 with one window over the whole input.
+/* Mean of all pixels, float32. The input's rows come in blocks: a call adds input rows [first_row, end_row), which lie
+ * in one block. Calls come in order of rows, and the last one writes the output. The results equal those of avgpool_f32
+ * with one window over the whole input, bit for bit.
  *
  * in[0]    float [op->rows][input_cols][channels]
  * out      float [1][1][channels]
@@ -14,7 +14,7 @@
 typedef struct {
     int32_t input_cols;
     int32_t channels;
-    float factor; /* one by the number of pixels */
+    float factor; /* 1 / number of pixels */
 } mcud_avgpool_f32_by_rows_params;
 
 mcud_kernel mcud_avgpool_f32_by_rows;

@@ -1,4 +1,4 @@
-/* Mean of 16-bit values under windows, of those inside the input; halves round away from zero.
+/* Mean of 16-bit values under windows, without padding; halves round away from zero.
  *
  * in[0]    int16_t [input_rows][input_cols][channels]
  * out      int16_t [rows][output_cols][channels]

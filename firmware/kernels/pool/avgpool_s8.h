@@ -1,9 +1,9 @@
-/* Average over windows, int8. Padding adds nothing; the divisor is the number of counted rows times the
- * number of counted columns, and is part of a multiplier made offline for each such pair.
+/* Average over windows, int8. Padding adds nothing. The divisor is the number of counted rows times the number of
+ * counted columns; the code generator computes a multiplier, which includes it, for each such pair.
  *
- * One rounding, half to even before the zero point is added: with equal scales, means halfway between two
- * integers are common (1 of 4 for a window of 2 x 2). Multipliers that are rounded up round such
- * means away from zero instead; if both zero points are -128, they round up.
+ * Rounds once, half to even, before it adds the zero point: with equal scales, means halfway between two integers are
+ * common (1 of 4 for a window of 2 x 2). A multiplier that is itself rounded up rounds such means away from zero
+ * instead, which is up if both zero points are -128.
  *
  * in[0]    int8 [input_rows][input_cols][channels]
  * out      int8 [rows][output_cols][channels]
@@ -16,14 +16,14 @@
 #include "mcud_params.h"
 
 typedef struct {
-    const int32_t *multipliers; /* [rows - least_rows][cols - least_cols], of factor_cols columns */
+    const int32_t *multipliers; /* [rows - least_rows][cols - least_cols] for counted rows and cols; rows of factor_cols */
     mcud_plane_dims dims;
     mcud_window window;
     int32_t counted_top; /* positions that the divisor counts: rows [counted_top, counted_bottom) */
     int32_t counted_left;
     int32_t counted_bottom;
     int32_t counted_right;
-    int32_t least_rows; /* counted rows and columns of a window that the first factor is for */
+    int32_t least_rows; /* counted rows and columns for the first multiplier */
     int32_t least_cols;
     int32_t factor_cols;
     int32_t shift;              /* 1..62 */

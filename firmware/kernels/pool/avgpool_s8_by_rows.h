@@ -1,6 +1,6 @@
-/* Mean of all pixels, int8, the input's rows coming in blocks. A call adds input rows [first_row, end_row),
- * which lie in one block; the calls come in order of rows, and the last one writes the output. The bits are
- * those of avgpool_s8 with one window over the whole input.
+/* Mean of all pixels, int8. The input's rows come in blocks: a call adds input rows [first_row, end_row), which lie in
+ * one block. Calls come in order of rows, and the last one writes the output. The results equal those of avgpool_s8
+ * with one window over the whole input, bit for bit.
  *
  * in[0]    int8 [op->rows][input_cols][channels]
  * out      int8 [1][1][channels]

@@ -4,7 +4,7 @@
 
 #include "mcud_window.h"
 
-/* Channels [channel, channel + 4) of a pixel. */
+/* Computes channels [channel, channel + 4) of a pixel. */
 static void four_channels(const mcud_maxpool_f32_params *params, const mcud_window_place *place,
                           int32_t channel, float *out)
 {

@@ -1,5 +1,4 @@
-/* Maximum over windows, float32. Padding never wins; a window of nothing but padding gives the least finite
- * float.
+/* Maximum over windows, float32. Padding never wins; a window that is all padding gives the least finite float.
  *
  * in[0]    float [input_rows][input_cols][channels]
  * out      float [rows][output_cols][channels]

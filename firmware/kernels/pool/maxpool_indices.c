@@ -4,7 +4,7 @@
 
 #include "mcud_window.h"
 
-/* The taps of a window that lie in the image, and where its first one would be. */
+/* The position of a window, whose first tap may be in the padding, and its taps inside the image. */
 typedef struct {
     int32_t top;
     int32_t left;

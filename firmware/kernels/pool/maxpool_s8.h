@@ -1,4 +1,4 @@
-/* Maximum over windows, int8. Padding never wins; a window of nothing but padding gives -128.
+/* Maximum over windows, int8. Padding never wins; a window that is all padding gives -128.
  *
  * in[0]    int8 [input_rows][input_cols][channels]
  * out      int8 [rows][output_cols][channels]

@@ -25,7 +25,7 @@ static float of(const mcud_curve_f32 *curve, float x)
     }
 }
 
-/* A function of the sum of a gate. */
+/* The function `curve` of the clipped sum of a gate. */
 static float of_sum(const mcud_cells_f32_params *params, const mcud_curve_f32 *curve, float sum)
 {
     return of(curve, mcud_clamp_f32(mcud_gate_f32(&params->cell, sum), -params->clip, params->clip));
@@ -38,7 +38,7 @@ static void plain_cells(const mcud_cells_f32_params *params, const float *gates,
     }
 }
 
-/* The candidate's product with h is still missing in its sum. */
+/* `gates` has sums; that of the candidate is still without its product with h. */
 static void gru_cells(const mcud_cells_f32_params *params, float *gates, float *h, float *c)
 {
     const int32_t hidden = params->cell.hidden;

@@ -3,7 +3,7 @@
  *
  * in[0]    float [1][steps][inputs]
  * in[1]    float [1][1][hidden], h, unless it is constant
- * in[2]    the same, c
+ * in[2]    the same shape, c, unless it is constant
  * scratch  see mcud_recurrent_f32.h
  * out      float [1][steps][hidden], or [1][1][hidden]
  */
@@ -23,7 +23,7 @@ typedef struct {
     const float *initial;
     mcud_cell_f32 cell;
     mcud_curve_f32 gate;      /* of h in a plain network */
-    mcud_curve_f32 candidate; /* of the last gate of a GRU or LSTM */
+    mcud_curve_f32 candidate; /* of the candidate of a GRU or LSTM */
     mcud_curve_f32 state;     /* of c, for h of an LSTM */
     float clip;               /* the sums of the gates stay in [-clip, clip] */
     int32_t gates;            /* 1 in a plain network, 3 in a GRU, 4 in an LSTM */

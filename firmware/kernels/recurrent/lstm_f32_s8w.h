@@ -2,7 +2,7 @@
  *
  * in[0]    float [1][steps][inputs]
  * in[1]    float [1][1][hidden], h, if it is not a constant
- * in[2]    the same, c
+ * in[2]    the same shape, c, if it is not a constant
  * scratch  see mcud_recurrent_f32.h
  * out      float [1][steps][hidden], or [1][1][hidden]
  */

@@ -7,13 +7,13 @@
 
 enum {
     GATES = 4,
-    NARROW = -14,         /* with HALF a division by 2^15 */
+    NARROW = -14,         /* an exponent: with the multiplier HALF, a division by 2^15 */
     HALF = 1 << 30,
-    GATE_BITS = 3,        /* of integers of a gate's sum, which the table expects */
+    GATE_BITS = 3,        /* integer bits of a gate's sum, as the table expects */
     GROUPS_AT_A_TIME = 127, /* sums of 4 * 127 products fit 32 bits */
 };
 
-/* sums[4] += the products of x[4 * groups] by the weights of four cells; returns what follows these. */
+/* sums[4] += the products of x[4 * groups] by the weights of four cells; returns the record after these. */
 static const int32_t *add_products(const int16_t *x, int32_t groups, const int32_t *w, int64_t sums[4])
 {
     while (groups > 0) {
@@ -35,7 +35,7 @@ static int32_t narrowed(const mcud_lstm_s16_params *params, int64_t sum, const i
     return (int32_t)(scaled < INT16_MIN ? INT16_MIN : (scaled > INT16_MAX ? INT16_MAX : scaled));
 }
 
-/* gates[GATES][cells] of the product with the input x[4 * groups]. */
+/* Sets the sums gates[GATES][cells] to the product with the input x[4 * groups]. */
 static void begin_gates(const mcud_lstm_s16_params *params, const int16_t *x, int32_t groups, int32_t cells,
                         int16_t *gates)
 {
@@ -57,7 +57,7 @@ static void begin_gates(const mcud_lstm_s16_params *params, const int16_t *x, in
     }
 }
 
-/* Adds the product with h[4 * groups]. */
+/* Adds the product with h[4 * groups] to the sums. */
 static void end_gates(const mcud_lstm_s16_params *params, const int16_t *h, int32_t groups, int32_t cells,
                       int16_t *gates)
 {
@@ -79,7 +79,7 @@ static int32_t logistic(const uint16_t *table, int32_t gate)
     return mcud_logistic_by_table(table, 3 * gate);
 }
 
-/* tanh of a number with `bits` bits of integers. */
+/* tanh of a number with `bits` integer bits. */
 static int32_t tangent(const uint16_t *table, int32_t value, int32_t bits)
 {
     const int32_t right = GATE_BITS - bits;
@@ -95,7 +95,7 @@ static int32_t divided(int32_t value, int32_t bits)
     return mcud_clamp(mcud_scale_twice(value, HALF, NARROW - bits), INT16_MIN, INT16_MAX);
 }
 
-/* The next states of all cells by their gates[GATES][cells]. */
+/* Computes the next states of all cells from the sums gates[GATES][cells]. */
 static void update(const mcud_lstm_s16_params *params, const int16_t *gates, int32_t cells, int16_t *h, int16_t *c)
 {
     const mcud_lstm_s16_params p = *params;
@@ -111,7 +111,7 @@ static void update(const mcud_lstm_s16_params *params, const int16_t *gates, int
     }
 }
 
-/* values[count], filled up to whole groups of four, whose number is returned. */
+/* Copies `count` values, filled up to whole groups of four; returns the number of groups. */
 static int32_t fill(int16_t *values, const int16_t *from, int32_t count)
 {
     memcpy(values, from, (size_t)count * sizeof *values);

@@ -13,7 +13,7 @@ static inline void mcud_gru_gates_f32(const mcud_cell_f32 *cell, float *gates)
     }
 }
 
-/* Adds the reset gate times the product of h to the sum of the candidate (linear_before_reset). */
+/* Adds the reset gate times the product with h to the sum of the candidate (linear_before_reset). */
 static inline void mcud_gru_reset_after_f32(const mcud_cell_f32 *cell, const float *product, float *gates)
 {
     const int32_t hidden = cell->hidden;
@@ -22,7 +22,7 @@ static inline void mcud_gru_reset_after_f32(const mcud_cell_f32 *cell, const flo
     }
 }
 
-/* c = the reset gate times h, from which the candidate's product is computed. */
+/* Writes to c the reset gate times h, from which the candidate's product is computed. */
 static inline void mcud_gru_reset_before_f32(const mcud_cell_f32 *cell, const float *gates, const float *h, float *c)
 {
     for (int32_t k = 0; k < cell->hidden; k++) {
@@ -30,7 +30,7 @@ static inline void mcud_gru_reset_before_f32(const mcud_cell_f32 *cell, const fl
     }
 }
 
-/* The next h. */
+/* Replaces h by its next value. */
 static inline void mcud_gru_cells_f32(const mcud_cell_f32 *cell, const float *gates, float *h)
 {
     const float *const candidate = gates + 2 * cell->hidden;

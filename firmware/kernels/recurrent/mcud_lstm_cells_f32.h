@@ -1,4 +1,4 @@
-/* What the cells of an LSTM do with their gates. */
+/* The cells of an LSTM: from the sums of the gates to the next h and c. */
 #ifndef MCUD_LSTM_CELLS_F32_H
 #define MCUD_LSTM_CELLS_F32_H
 
@@ -6,7 +6,8 @@
 #include "mcud_exponential_f32.h"
 #include "mcud_recurrent_f32.h"
 
-/* The gates i, o, f and the candidate to the next h and c; `peepholes` may be NULL. */
+/* Replaces h and c by their next values; `gates` has sums of the gates i, o, f and the candidate; `peepholes` may be
+ * NULL. */
 static inline void mcud_lstm_cells_f32(const mcud_cell_f32 *cell, const float *peepholes, const float *gates, float *h,
                                        float *c)
 {

@@ -1,6 +1,6 @@
 #include "svdf_f32.h"
 
-/* Moves the state of a filter on by one value; returns sum + state * weights. */
+/* Appends `newest` to the state of a filter, without its oldest value; returns sum + state * weights. */
 static float filter(float *state, float newest, const float *weights, int32_t memory, float sum)
 {
     for (const float *last = state + memory - 1; state < last; state++) {

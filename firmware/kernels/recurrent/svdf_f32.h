@@ -1,7 +1,7 @@
 /* The time filter of SVDF, float: out[u] = bias[u] + the sum over the filters of u of state * weights.
  *
  * in[0]    float [1][1][units * rank], the newest values
- * in[1]    float [1][units * rank][memory], the last values of each filter, oldest first; the newest one is taken in
+ * in[1]    float [1][units * rank][memory], the last values of each filter, oldest first; updated in place
  * out      float [1][1][units]
  */
 #ifndef MCUD_SVDF_F32_H

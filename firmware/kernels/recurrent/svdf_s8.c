@@ -2,7 +2,7 @@
 
 #include "mcud_quant.h"
 
-/* Moves the state of a filter on by one value; sum + state * weights. */
+/* Appends `newest` to the state of a filter, without its oldest value; returns sum + state * weights. */
 static int32_t filter(int8_t *state, int8_t newest, const int8_t *weights, int32_t memory, int32_t sum)
 {
     for (const int8_t *last = state + memory - 1; state < last; state++) {

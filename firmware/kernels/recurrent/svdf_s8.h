@@ -1,7 +1,7 @@
 /* The time filter of SVDF, int8: out[u] = bias[u] + the sum over the filters of u of state * weights.
  *
  * in[0]    int8 [1][1][units * rank], the newest values
- * in[1]    int8 [1][units * rank][memory], the last values of each filter, oldest first; the newest one is taken in
+ * in[1]    int8 [1][units * rank][memory], the last values of each filter, oldest first; updated in place
  * out      int8 [1][1][units]
  *
  * The state's zero point is folded into the bias; sums fit 32 bits; requantised as mcud_quant.h states.

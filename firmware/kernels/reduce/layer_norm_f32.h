@@ -1,5 +1,5 @@
-/* out = (in - mean) / sqrt(variance + epsilon) * scale + bias along channels, float; without the mean, which is then 0,
- * where it is not centred.
+/* out = (in - mean) / sqrt(variance + epsilon) * scale + bias along channels, float. If it is not centred, the mean is
+ * taken as 0.
  *
  * in[0]    float [rows][groups][count]
  * out      float [rows][groups][count]; may be in[0]

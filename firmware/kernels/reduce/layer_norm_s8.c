@@ -5,8 +5,8 @@
 
 #include "mcud_normalize_s8.h"
 
-/* The exponent of 1 / deviation goes to `left`, so that the multiplier keeps its 24 bits. count times a value differs
- * from the centre by at most sqrt(count) deviations, so the shifted difference fits 32 bits. */
+/* `left` has the exponent of 1 / deviation, so that the multiplier keeps its 24 bits. count times a value differs from
+ * the centre by at most sqrt(count) deviations, so the shifted difference fits 32 bits. */
 static mcud_normal normal_of(const mcud_layer_norm_s8_params *params, const int8_t *in)
 {
     const int32_t count = params->count;

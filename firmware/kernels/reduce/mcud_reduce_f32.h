@@ -1,4 +1,4 @@
-/* Functions of floats along axes: all but the function of two itself. */
+/* The loops of float reductions; each kernel adds its function of two values. */
 #ifndef MCUD_REDUCE_F32_H
 #define MCUD_REDUCE_F32_H
 
@@ -7,20 +7,20 @@
 #include "mcud.h"
 
 typedef struct {
-    int32_t rows; /* 1 if rows stay */
+    int32_t rows; /* rows that one output row reduces; 1 if rows stay */
     int32_t outer;
     int32_t outer_step;
     int32_t inner;
     int32_t cols;
     int32_t col_step;
     int32_t channels;
-    float count; /* what the result is divided by */
+    float count; /* divisor of the result */
 } mcud_reduce_f32_params;
 
 typedef float mcud_reduce_f32_function(float result, float x);
 
-/* The elements that reduce to one element of the output, in order; `place` is the first one's in a row, and the result
- * begins with `first`, or with the first element where that is NULL. */
+/* Reduces elements in order to one element of the output. The first one is at `place` in its row. The result begins
+ * with `first`, or if that is NULL with the first element. */
 static inline float mcud_reduce_f32_at(const mcud_reduce_f32_params *params, const mcud_tensor *tensor, int32_t row,
                                        int32_t place, const float *first, mcud_reduce_f32_function *function)
 {
@@ -38,8 +38,8 @@ static inline float mcud_reduce_f32_at(const mcud_reduce_f32_params *params, con
     return result;
 }
 
-/* A kernel's body; `first` is the result of nothing, or NULL. `function` is known when this is inlined, and inlined
- * in turn. */
+/* A kernel's body; `first` is the result of no elements, or NULL. The caller passes a constant `function`, so that the
+ * compiler inlines this and it. */
 static inline void mcud_reduce_f32(const mcud_op *op, int32_t first_row, int32_t end_row, const float *first,
                                    mcud_reduce_f32_function *function)
 {

@@ -2,7 +2,7 @@
 
 #include "mcud_quant.h"
 
-/* The sum of the elements that reduce to one element of the output; `first` is the first one's place in a row. */
+/* The sum of the elements that reduce to one element of the output; the first one is at `first` in its row. */
 static int32_t sum_at(const mcud_reduce_mean_s16_params *params, const mcud_tensor *tensor, int32_t row, int32_t first)
 {
     int32_t sum = 0;

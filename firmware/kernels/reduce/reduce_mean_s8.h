@@ -1,4 +1,4 @@
-/* Mean over any axes, int8; one rounding, half to even (means of 2^n elements are often ties), or two.
+/* Mean over any axes, int8; rounded once, half to even (means of 2^n elements are often ties), or twice.
  *
  * in[0]    int8 [...][cols][...]: an element of the output is the mean over `rows` rows, `outer` runs
  *          outer_step elements apart in each, `inner` elements in each run
@@ -18,8 +18,8 @@ typedef struct {
     int32_t cols;
     int32_t col_step;
     int32_t channels;
-    int32_t bias; /* -zero_point of the input, once per element summed */
-    int32_t twice; /* 1: rounded twice, see mcud_scale_twice; the shift is an exponent then */
+    int32_t bias; /* minus the input's zero point times the number of summed elements */
+    int32_t twice; /* 1: rounded twice, see mcud_scale_twice; quant.shift is then an exponent */
     mcud_quant quant;
 } mcud_reduce_mean_s8_params;
 

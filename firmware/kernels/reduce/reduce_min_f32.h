@@ -1,5 +1,5 @@
-/* The least value along any axes, float. The first one stays unless a later one is less: NaN if the first is NaN,
- * which is left out elsewhere.
+/* The least value along any axes, float. The first element stays unless a later one is less: the result is NaN if the
+ * first element is; other NaNs are ignored.
  *
  * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows; of each row `outer` runs, whose
  *          starts are outer_step elements apart; of each run `inner` elements

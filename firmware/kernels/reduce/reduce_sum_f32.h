@@ -1,4 +1,4 @@
-/* Sum along any axes, divided by `count` where it is a mean, float.
+/* Sum along any axes, divided by `count`, which is 1 unless it is a mean, float.
  *
  * in[0]    float [...][cols][...]: one element of the output reduces `rows` rows; of each row `outer` runs, whose
  *          starts are outer_step elements apart; of each run `inner` elements

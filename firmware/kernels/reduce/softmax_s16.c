@@ -19,7 +19,7 @@ static void softmax(const mcud_softmax_s16_params *params, const int16_t *x, int
     for (int32_t i = 0; i < params->count; i++) {
         largest = x[i] > largest ? x[i] : largest;
     }
-    int32_t sum = 0; /* of values of at most 32767; with 16 bits of integers */
+    int32_t sum = 0; /* of values up to 32767; 16 integer bits */
     for (int32_t i = 0; i < params->count; i++) {
         const int32_t scaled = mcud_scale_twice(x[i] - largest, params->multiplier, params->exponent);
         const int32_t value = mcud_interpolate_s16(params->exponentials, mcud_clamp(scaled + INT16_MAX, INT16_MIN, INT16_MAX));
@@ -27,7 +27,7 @@ static void softmax(const mcud_softmax_s16_params *params, const int16_t *x, int
         sum += value;
     }
     const int32_t zeros = leading_zeros(sum);
-    const int32_t normal = (int32_t)((((int64_t)sum << (zeros - 1)) + (1 << 13)) >> 14); /* 1 to 2 in 2^-16 */
+    const int32_t normal = (int32_t)((((int64_t)sum << (zeros - 1)) + (1 << 13)) >> 14); /* 1 to 2, in units of 2^-16 */
     const int32_t above = mcud_clamp(normal - (1 << 16) - (1 << 15), INT16_MIN, INT16_MAX);
     const int32_t reciprocal = mcud_interpolate_s16(params->reciprocals, above);
     const int32_t shift = 31 - zeros;

@@ -15,7 +15,7 @@ static uint32_t sum_of(const mcud_softmax_group *softmax, const int8_t *x, int32
     return left > 0 ? sum + table[max - x[0]] : sum;
 }
 
-/* Values one by one. */
+/* Computes values in sequence. */
 static void softmax_values(const mcud_softmax_group *softmax, const int8_t *in, int8_t *out)
 {
     const int32_t step = softmax->step;

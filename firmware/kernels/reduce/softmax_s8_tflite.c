@@ -14,7 +14,7 @@ static inline int32_t product(int32_t a, int32_t b)
     return (int32_t)(((int64_t)a * b + ((int64_t)1 << 30)) >> 31);
 }
 
-/* 2^31 / (1 + x / 2^31), 0 <= x < 2^31: three steps of Newton's method for half of the denominator. */
+/* Returns 2^31 / (1 + x / 2^31), 0 <= x < 2^31, by three steps of Newton's method on half of the denominator. */
 static int32_t reciprocal(int32_t x)
 {
     const int32_t half_denominator = (int32_t)(((uint32_t)x + (uint32_t)INT32_MAX + 1) >> 1);

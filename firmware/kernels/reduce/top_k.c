@@ -3,7 +3,7 @@
 #include <string.h>
 
 typedef struct {
-    int32_t key; /* greater for what comes first */
+    int32_t key; /* greater for an element that comes first */
     int32_t place;
 } candidate;
 
@@ -12,8 +12,7 @@ static int is_nan(int32_t bits)
     return (bits & INT32_MAX) > 0x7F800000;
 }
 
-/* -0.0 is equal to 0.0, NaN is the largest; all others are ordered as their bits are, those of negative ones turned
- * round. */
+/* A key in the order of floats: the bits, inverted for negative numbers. -0.0 equals 0.0, and NaN is the largest. */
 static int32_t float_key(int32_t bits)
 {
     if (bits == INT32_MIN) {
@@ -51,7 +50,8 @@ static int precedes(const mcud_top_k_params *params, candidate one, candidate ot
     return params->last_first ? one.place > other.place : one.place < other.place;
 }
 
-/* The first of a line, or the first after `last`. `row` has the line, unless it runs along the rows. */
+/* The first element of a line in the result's order, or the one after `last`. `row` has the line, unless it runs along
+ * rows. */
 static candidate next(const mcud_op *op, const void *row, int32_t at, const candidate *last)
 {
     const mcud_top_k_params *params = op->params;
