@@ -19,7 +19,7 @@ from mcudeploy.cli.table_grids import table_of
 from mcudeploy.common.errors import FitError, UsageError
 from mcudeploy.common.sizes import parse_count, parse_size
 from mcudeploy.common.text import agree
-from mcudeploy.ir.clock import CALIBRATED_UNIT, LEAST
+from mcudeploy.ir.clock import CALIBRATED_UNIT, LOWER_BOUND
 from mcudeploy.planner.plan_options import READING, Options
 from mcudeploy.report import as_json
 
@@ -183,7 +183,7 @@ def _notes(boards: list[dict[str, Any]]) -> list[str]:
         f"Each search was given {SEARCH_S:g} s: `mcudeploy plan MODEL --board NAME --time-limit 60` searches "
         "longer.",
     ]
-    if any(found["latency"] and found["latency"]["milliseconds_by"] == LEAST for found in boards):
+    if any(found["latency"] and found["latency"]["milliseconds_by"] == LOWER_BOUND for found in boards):
         notes.append("≥: at one instruction a clock, because there is no cycle model of the core.")
     if names := [it["board"] for it in boards if (it["latency"] or {}).get("unit") == CALIBRATED_UNIT]:
         notes.append(f"Latencies of {', '.join(names)} are calibrated by times measured on the board.")

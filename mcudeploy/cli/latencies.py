@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mcudeploy.cli.output import Values
 from mcudeploy.common.text import plain
-from mcudeploy.ir.clock import LEAST, time_text
+from mcudeploy.ir.clock import LOWER_BOUND, time_text
 
 _LEAST_PERCENT_SHOWN = 0.5
 """Percent of the latency below which waits for flash are not shown."""
-_HOW = {LEAST: f" and {LEAST}, the least"}
+_HOW = {LOWER_BOUND: f" and {LOWER_BOUND}, the least"}
 
 
 def latency_of(report: Values) -> Values | None:
@@ -23,7 +23,7 @@ def latency_of(report: Values) -> Values | None:
 
 
 def _is_least(latency: Values) -> bool:
-    return bool(latency.get("milliseconds_by") == LEAST)
+    return bool(latency.get("milliseconds_by") == LOWER_BOUND)
 
 
 def milliseconds_text(latency: Values | None) -> str:
@@ -58,7 +58,7 @@ def _latency(report: Values) -> str:
     if not measured:
         return _estimate(latency)
     if latency is not measured:
-        least = f"{measured['milliseconds']:,.2f} ms at {LEAST}, the least"
+        least = f"{measured['milliseconds']:,.2f} ms at {LOWER_BOUND}, the least"
         return f"{_estimate(latency)} ({_ticks(measured)} counted: {least})"
     if by in (None, "timer"):
         return _ticks(latency)

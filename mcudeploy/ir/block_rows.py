@@ -1,4 +1,4 @@
-"""How the rows of a tensor are divided into blocks."""
+"""The division of a tensor's rows into blocks."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from mcudeploy.ir.interval import Interval
 
 
 class BlockRows(NamedTuple):
-    """Blocks of `rows` rows; the first one lacks `lead` rows at its start, the last one may be shorter.
+    """Blocks of `rows` rows. The first one lacks `lead` rows at its start, the last one may be shorter.
 
-    A lead makes blocks end where the windows of their reader end, so a window touches fewer blocks. In memory
-    the first block is as large as the others; the rows that it lacks are unused.
+    With a lead, blocks end where the windows of their reader end, so that a window reads fewer blocks. In
+    memory the first block has the size of the others; the `lead` rows are unused.
     """
 
     rows: int
@@ -26,12 +26,12 @@ class BlockRows(NamedTuple):
         return block * self.rows - self.lead
 
     def interval(self, block: int, total: int) -> Interval:
-        """Return the rows of a block, of a tensor with `total` rows."""
+        """Return the rows of a block, in a tensor with `total` rows."""
         start = self.start(block)
         return Interval(max(0, start), min(total, start + self.rows))
 
     def rows_held(self, block: int, total: int) -> int:
-        """Return the rows that a block has in memory, including those that the first one lacks."""
+        """Return the number of rows that a block takes in memory, including the unused ones of a lead."""
         return min(self.rows, total - self.start(block))
 
     def block_of(self, row: int) -> int:
@@ -39,5 +39,5 @@ class BlockRows(NamedTuple):
         return (row + self.lead) // self.rows
 
     def blocks(self, rows: Interval) -> range:
-        """Return the numbers of the blocks that contain `rows`, at least one row."""
+        """Return the numbers of the blocks that contain `rows`, which must not be empty."""
         return range(self.block_of(rows.lo), self.block_of(rows.hi - 1) + 1)

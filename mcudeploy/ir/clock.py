@@ -1,4 +1,4 @@
-"""Conversion of ticks to milliseconds at a board's clock, and latencies as reports show them."""
+"""Units of latencies, their conversion to milliseconds, and their form in reports."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ MODEL_UNIT = "cycles (model)"
 """The unit of a latency that a cycle model computed from counted instructions."""
 
 ESTIMATE_UNIT = "cycles (model and estimate)"
-"""The unit of a latency whose parts on a unit beside the core are estimated, and the others modelled."""
+"""The unit of a latency that is estimated for a unit beside the core, and modelled for the core."""
 
 CALIBRATED_UNIT = "cycles (calibrated)"
-"""The unit of an estimate that factors measured on the board correct."""
+"""The unit of an estimate that is multiplied by factors measured on the board."""
 
-LEAST = "one clock an instruction"
-"""The source of milliseconds if only instruction counts are known; they are a lower bound."""
+LOWER_BOUND = "one clock an instruction"
+"""The source of milliseconds, then a lower bound, if only instruction counts are known."""
 
 HARDWARE_UNITS = frozenset({"us", "cycles"})
 """The units of times that hardware measures: they contain the waits for slow memories."""
 
-_BY = {
+_SOURCES = {
     "us": "timer",
     "cycles": "cycles",
     MODEL_UNIT: "cycle model",
@@ -32,26 +32,22 @@ _BY = {
 
 
 def milliseconds(value: float, unit: str, clock_hz: int) -> float:
-    """Convert ticks of a unit to milliseconds: microseconds directly, any other unit as one clock each."""
+    """Convert ticks to milliseconds; a tick of any unit but microseconds ("us") is one clock."""
     return value / 1000 if unit == "us" else 1000 * value / clock_hz
 
 
 def source_of(unit: str) -> str:
-    """Return the source of milliseconds: the `timer` or `cycles` of hardware, a `cycle model`, a model with
-    the factors of a `calibration`, or LEAST.
-    """
-    return _BY.get(unit, LEAST)
+    """Return the source of milliseconds: one of _SOURCES, or LOWER_BOUND for other units."""
+    return _SOURCES.get(unit, LOWER_BOUND)
 
 
 def unit_of_cycles(has_unit: bool) -> str:
-    """Return the unit of cycles of a core, with a unit beside it or without."""
+    """Return the unit of modelled cycles; `has_unit`: whether the core has a unit beside it."""
     return ESTIMATE_UNIT if has_unit else MODEL_UNIT
 
 
 def manner_of(unit: str) -> str:
-    """Return how a run's latency is known: `measured` on hardware, `modelled`, `estimated` in parts, or
-    `counted` instructions.
-    """
+    """Return the origin of a run's latency: `measured`, `modelled`, `estimated` in part, or `counted`."""
     known = {MODEL_UNIT: "modelled", ESTIMATE_UNIT: "estimated"}
     return "measured" if unit in HARDWARE_UNITS else known.get(unit, "counted")
 
@@ -59,7 +55,7 @@ def manner_of(unit: str) -> str:
 def time_text(duration_ms: float, source: str) -> str:
     """Format milliseconds for people, with "at least" if only instruction counts are known."""
     digits = 0 if duration_ms >= 1000 else 1 if duration_ms >= 1 else 2
-    return f"{'≥ ' if source == LEAST else ''}{duration_ms:,.{digits}f} ms"
+    return f"{'≥ ' if source == LOWER_BOUND else ''}{duration_ms:,.{digits}f} ms"
 
 
 def latency_object(value: float, unit: str, clock_hz: int) -> dict[str, Any]:

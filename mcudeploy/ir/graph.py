@@ -1,4 +1,4 @@
-"""The graph that every stage reads: tensors, operators, inputs and outputs. Frozen; verified on creation."""
+"""The graph that every stage reads: tensors, operators, inputs and outputs. Its creation verifies it."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True)
 class Declared:
-    """Integers of `dtype` (a numpy name) that the file stores where this graph has float32 values."""
+    """The integers that the file has for values that are float32 in the graph; `dtype` is a numpy name."""
 
     dtype: str
     quantization: Quantization
@@ -43,12 +43,13 @@ class Declared:
 class GraphIO:
     """The relation of a tensor to a tensor of the ONNX model.
 
-    `shape` and `dtype` (a numpy name) are those of the ONNX model. `order[i]` is the position in the
-    flattened tensor of element i of the flattened ONNX tensor; it is -1 for elements of removed channels (see
-    `RemovedChannels`). A uint8 ONNX tensor is stored as int8 (see `UNSIGNED_OFFSET`), an int64 or uint32 one
-    as int32, a bool one as int8 (0 or 1). A float32 one may be stored quantised (see `Tensor.quantization`).
-    `declared` describes the integers that the file stores instead of float32. `near`: integers that the
-    reference computes in float32, so that values may be one step off.
+    `shape` and `dtype` (a numpy name) are those of the ONNX model. Element i of the flattened ONNX tensor has
+    the position `order[i]` in the flattened tensor; -1 if its channel is removed (see `RemovedChannels`).
+
+    A uint8 ONNX tensor is stored as int8 (see `UNSIGNED_OFFSET`), an int64 or uint32 one as int32, a bool one
+    as int8 (0 or 1). A float32 one may be stored quantised (see `Tensor.quantization`). `declared`: the
+    integers that the file has instead of float32. `near`: whether the reference computes the integers in
+    float32, so that they may differ by one.
     """
 
     tensor: str
@@ -60,21 +61,21 @@ class GraphIO:
     near: bool = False
 
     def stored(self, values: NDArray[Any]) -> NDArray[Any]:
-        """Reorder the flattened ONNX tensor's values to the elements and positions of the tensor."""
-        kept = self.order >= 0
-        stored = np.empty(int(kept.sum()), values.dtype)
-        stored[self.order[kept]] = values[kept]
+        """Return the values of the flattened ONNX tensor in the order of the tensor's elements."""
+        remaining = self.order >= 0
+        stored = np.empty(int(remaining.sum()), values.dtype)
+        stored[self.order[remaining]] = values[remaining]
         return stored
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class State:
-    """A one-row tensor that keeps its content from one run to the next, initially `initial`.
+    """A one-row tensor that keeps its content from one run to the next; the first content is `initial`.
 
-    An operator that reads it writes the next run's content into the same memory: into the tensor itself, or
-    into another tensor, its output, which takes that memory over. Operators that write it in turn, in one
-    run, make the tensors `through` before the last one. `before` and `after` relate the content at the start
-    and at the end of a run to two tensors of the ONNX model.
+    An operator that reads the state writes the next content into the same memory: into the tensor itself, or
+    into its output, which takes the memory over. `through`: the outputs of the operators that write the state
+    in a run, except the last one. `before` and `after` relate the content at the start and at the end of a
+    run to tensors of the ONNX model.
     """
 
     before: GraphIO
@@ -94,7 +95,7 @@ class State:
 
     @property
     def chain(self) -> tuple[str, ...]:
-        """The names of the tensors that contain the state in turn during a run. All use its memory."""
+        """The names of the tensors that are the state in turn during a run. All use the same memory."""
         names = (self.before.tensor, *self.through, self.after.tensor)
         return names if self.before.tensor != self.after.tensor else names[:1]
 
@@ -105,15 +106,17 @@ class State:
 
 
 KeptRows = Literal["all", "last"]
-"""Which rows of a tensor are kept for the next run: `all` that it reads, or only the `last` ones, which it
-reads together with new rows. With `last`, every run computes the rows at the start of the window.
+"""The rows of a tensor that are kept for the next run: `all` that it reads, or only the `last` ones.
+
+It reads the last ones together with new rows. Then every run computes the rows at the start of the window.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """The graph's input is the last `new_rows` rows of a window of `window_rows`; states hold rows that
-    earlier runs have computed: those of the input, and `keeping` of other tensors of the window.
+    """A moving window of `window_rows`, of which the graph's input is the last `new_rows` rows.
+
+    States have the rows of earlier runs: those of the input, and of other tensors of the window by `keeping`.
     """
 
     new_rows: int
@@ -122,13 +125,13 @@ class Hop:
 
     @property
     def runs_to_fill(self) -> int:
-        """The number of runs after which all rows of the window have been fed."""
+        """The number of runs after which the application has delivered all rows of the window."""
         return -(-self.window_rows // self.new_rows)
 
 
 @dataclass(frozen=True, slots=True)
 class RemovedChannels:
-    """Counts of removed constant or unread channels: by tensor, multiply-accumulates, weight bytes."""
+    """Removed constant or unread channels: their number, multiply-accumulates and bytes of weights."""
 
     channels: int
     macs: int
@@ -139,12 +142,11 @@ class RemovedChannels:
 class Graph:
     """Operators in a valid execution order.
 
-    `references` describes, for each tensor that exists in the ONNX model too, how to compare the two. Every
-    state is among `inputs` and among `outputs`: it stays in memory permanently. `notes` lists assumptions of
-    the front end that the user should confirm; `trimmed` lists removed channels; with `hop`, the input has
-    the new rows of a window; `float_causes`: why operators of a quantised file, by name, are computed in
-    float32. Raises ValueError if a tensor is missing, the order is invalid, or shapes do not
-    match.
+    `references`: for each tensor that exists in the ONNX model too, the relation of the two. Every state is
+    among `inputs` and among `outputs`. `notes`: assumptions of the front end that the user should confirm.
+    `trimmed`: removed channels. With `hop`, the input has the new rows of a window. `float_causes`: by
+    operator of a quantised file, why it is computed in float32. Raises ValueError if a tensor is missing, the
+    order is invalid, or shapes do not match.
     """
 
     name: str
@@ -181,8 +183,8 @@ class Graph:
 
     def resident_inputs(self) -> tuple[GraphIO, ...]:
         """Return the graph inputs that are in memory before the first step; the others are streamed."""
-        fed = {operator.output for operator in self.operators if not operator.inputs}
-        return tuple(io for io in self.inputs if io.tensor not in fed)
+        streamed = {operator.output for operator in self.operators if not operator.inputs}
+        return tuple(io for io in self.inputs if io.tensor not in streamed)
 
     def own_inputs(self) -> tuple[GraphIO, ...]:
         """Return the inputs that the application writes: all except states."""
@@ -197,7 +199,7 @@ class Graph:
         return tuple(io for io in ios if io.tensor not in state_names)
 
     def same_rows(self, view: str, root: str) -> bool:
-        """Return whether a view has the rows of the tensor whose memory it uses, and may be in blocks."""
+        """Return whether a view has as many rows as the tensor of its memory, so that it may be in blocks."""
         return self.tensors[view].shape[0] == self.tensors[root].shape[0]
 
     def producers(self) -> dict[str, int]:
@@ -240,7 +242,7 @@ def _verify(graph: Graph) -> None:
 
 
 def _verify_state(graph: Graph, state: State) -> None:
-    """Require one row that one operator reads for another row, which may be the next content."""
+    """Raise ValueError unless each content of a state is one row that one operator replaces by one row."""
     readers, chain = graph.readers(), state.chain
     for present, following in pairwise(chain) if len(chain) > 1 else ((state.tensor, ""),):
         operators = [graph.operators[at] for at in readers[present]]

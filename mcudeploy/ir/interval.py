@@ -26,11 +26,11 @@ class Interval:
         return f"[{self.lo}, {self.hi})"
 
     def overlaps(self, other: Interval) -> bool:
-        """Return True if both contain a common integer."""
+        """Return whether both have an integer in common."""
         return max(self.lo, other.lo) < min(self.hi, other.hi)
 
     def covers(self, other: Interval) -> bool:
-        """Return True if every integer of `other` is in this interval."""
+        """Return whether every integer of `other` is in this interval."""
         return len(other) == 0 or (self.lo <= other.lo and other.hi <= self.hi)
 
     def clip(self, lo: int, hi: int) -> Interval:

@@ -1,4 +1,4 @@
-"""The instructions that kernels are written for; without numpy, as boards state them."""
+"""The instruction sets for which kernels are written. Without numpy: boards import this module alone."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ from enum import StrEnum
 
 
 class Isa(StrEnum):
-    """Instructions that kernels are written for: of a core, and of the unit that it has beside it.
+    """The instructions for which a kernel is written, of a core and of a unit beside it.
 
-    ANY: those of every core, as portable C. DSP and MVE: Arm's DSP extension and vectors (Helium). RVV:
-    RISC-V's vectors of integers (Zve32x). U55_..., U65_...: the commands of an Ethos-U, beside a core with
-    vectors.
+    ANY: portable C, for every core. DSP and MVE: Arm's DSP extension and vectors (Helium). RVV: RISC-V's
+    vectors of integers (Zve32x). U55_..., U65_...: the commands of an Ethos-U beside a core with vectors.
     """
 
     ANY = "any"

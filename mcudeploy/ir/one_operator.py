@@ -1,4 +1,4 @@
-"""Graphs of one operator, such as the cases that the costs of kernels are measured with."""
+"""Graphs of one operator, such as those by which the costs of kernels are measured."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def one_operator(
     out_type: DType | None = None,
     scale: float = 0.4,
 ) -> Graph:
-    """Return a graph with this operator alone; `out_type` is its output's type if it differs."""
+    """Return a graph with this operator alone; `out_type`: the type of its output, by default `dtype`."""
     return mixed_operator(op, [(shape, dtype) for shape in shapes], out_type or dtype, constants, scale=scale)
 
 
@@ -35,8 +35,8 @@ def mixed_operator(
     named = [(f"x{place}", shape, dtype, 0.05) for place, (shape, dtype) in enumerate(inputs)]
     output = ("y", op.loops(tuple(shape for shape, _ in inputs)).output_shape(), out_type, scale)
     tensors = {
-        name: Tensor(name, shape, of, Quantization(step, 3) if of is DType.INT8 else None)
-        for name, shape, of, step in (*named, output)
+        name: Tensor(name, shape, dtype, Quantization(own_scale, 3) if dtype is DType.INT8 else None)
+        for name, shape, dtype, own_scale in (*named, output)
     }
 
     def io(name: str) -> GraphIO:

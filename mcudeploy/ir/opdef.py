@@ -23,7 +23,7 @@ from mcudeploy.ir.tensor import DType, Quantization, Shape, Tensor
 
 
 class AxisKind(StrEnum):
-    """The kind of an axis: spatial axes index the output; reduced (temporal) axes are summed or searched."""
+    """The kind of an axis: spatial axes index the output; reduced (temporal) axes are summed, or searched."""
 
     SPATIAL = "spatial"
     REDUCED = "reduced"
@@ -39,12 +39,12 @@ class Axis:
 
 
 Tile = Mapping[str, Interval]
-"""The part of each axis to compute; an absent axis is computed whole."""
+"""The part of each axis to compute, by name; an absent axis is computed whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """An affine index: the sum of step * axis, plus an offset. Exact for windows and strides."""
+    """An affine index: the sum of step * axis, plus an offset."""
 
     steps: tuple[tuple[str, int], ...] = ()
     offset: int = 0
@@ -68,14 +68,14 @@ class Index:
 
 @dataclass(frozen=True, slots=True)
 class TableIndex:
-    """A non-affine index (resize): positions `lo[i]` to `hi[i] - 1` for value i of `axis`."""
+    """A non-affine index, as of Resize: for value i of `axis`, the positions [lo[i], hi[i])."""
 
     axis: str
     lo: tuple[int, ...]
     hi: tuple[int, ...]
 
     def reach(self, axes: Mapping[str, Axis], tile: Tile) -> Interval:
-        """Return the hull of the table's entries over this axis' part of `tile`."""
+        """Return the hull of the table's entries over the part of the axis in `tile`."""
         span = tile.get(self.axis, Interval(0, axes[self.axis].size))
         if len(span) == 0:
             return Interval(0, 0)
@@ -89,10 +89,10 @@ Access = tuple[AnyIndex, AnyIndex, AnyIndex]
 
 @dataclass(frozen=True, slots=True)
 class LoopNest:
-    """The loops of an operator with its reads and writes.
+    """The loops of an operator with its reads and its write.
 
-    `reads` has one access per activation input; positions outside a tensor are padding. If `multiplies`,
-    every iteration is one multiply-accumulate. `inner`: the loop nests of the operators that this one runs.
+    `reads` has one access per activation input; positions outside a tensor are padding. `multiplies`: whether
+    every iteration is one multiply-accumulate. `inner`: the loop nests of operators that this one contains.
     """
 
     axes: tuple[Axis, ...]
@@ -109,13 +109,13 @@ class LoopNest:
         return {axis.name: axis for axis in self.axes}
 
     def output_shape(self) -> Shape:
-        """Shape of the output: (rows, cols, channels)."""
+        """Return the shape of the output."""
         axes = self._by_name()
         rows, cols, channels = (index.reach(axes, {}).hi for index in self.write)
         return rows, cols, channels
 
     def rows_read(self, operand: int, rows: Interval, input_rows: int) -> Interval:
-        """Return the rows of input `operand`, which has `input_rows` rows, that output rows `rows` need."""
+        """Return the rows that output rows `rows` need of input `operand`, which has `input_rows` rows."""
         axes = self._by_name()
         write = self.write[0]
         if not isinstance(write, Index) or len(write.steps) > 1:
@@ -161,8 +161,9 @@ class Symbol:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArrayPointer:
-    """A pointer into an array in flash, to the element at an index. `owner`: the name of an array that
-    several operators share; "": it is that of a parameter.
+    """A pointer to the element `first` of an array in flash.
+
+    `owner`: the name of an array that several operators share; "" for an array of one parameter.
     """
 
     array: ConstantArray
@@ -172,17 +173,17 @@ class ArrayPointer:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CallTable:
-    """An array in flash of kernel calls, each with its function and its parameters: `mcud_stage_call`."""
+    """An array in flash of kernel calls (`mcud_stage_call`), each with its function and its parameters."""
 
     calls: tuple[KernelCall, ...]
 
 
 UNIT_ALIGNMENT = 16
-"""Bytes that addresses of arrays which a unit beside the core reads are a multiple of."""
+"""The alignment, in bytes, of arrays that a unit beside the core reads."""
 TWICE = "_twice"
-"""The suffix of a twin: a kernel from the source of another one that rounds results twice."""
+"""The suffix of a twin: a kernel of the same source as another one, which rounds results twice."""
 S4W = "_s4w"
-"""The suffix of a twin by weights of four bits."""
+"""The suffix of a twin that reads weights of four bits."""
 
 ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | CallTable | None
 """The value of a kernel parameter.
@@ -197,15 +198,15 @@ Params = dict[str, ParamValue]
 Counts = dict[str, float]
 """The number of passes of each loop of a kernel, by loop name."""
 CountsOf = Callable[[Interval], Counts]
-"""A function from iteration rows to the counts of one call that computes them."""
+"""A function from iteration rows to the counts of one call that computes these rows."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StageCall:
-    """The calls that a kernel makes of another one, `call`: they all count as its iteration rows `rows`.
+    """The calls that an outer kernel makes of another one, each like `call` of the iteration rows `rows`.
 
-    `operator`, `tensors`: what `call` computes, and its input and output. `times`: how many calls a call of
-    the outer kernel makes for some of its iteration rows.
+    `operator`, `tensors`: the operator that `call` computes, with its input and output. `times`: the number
+    of such calls, for iteration rows of the outer kernel.
     """
 
     operator: Operator
@@ -221,11 +222,12 @@ class KernelCall:
 
     The C function is `mcud_<kernel>` in firmware/kernels/*/<kernel>.c. Its parameters are the fields of
     `mcud_<kernel>_params` in firmware/kernels/*/<kernel>.h, in the order of `params`: pointers first, then
-    32-bit scalars. "window.pad_top" is a field of a nested struct. `scratch_bytes` is needed during one step
-    of any number of rows. `state_bytes` is needed from the first step to the last, by operators that
-    accumulate. A kernel has one of the two and finds it at op->scratch. `mode`: tells apart calls of one
-    kernel that differ in scratch or costs. `others` compute the same bits by another kernel or mode. `isa`:
-    only cores with these instructions use the call. `stages`: the calls of other kernels that it makes.
+    32-bit scalars. "window.pad_top" is a field of a nested struct.
+
+    A step of any number of rows needs `scratch_bytes`. Operators that accumulate need `state_bytes` from the
+    first step to the last instead. The kernel finds either at op->scratch. `mode` distinguishes calls of one
+    kernel that differ in scratch or costs. `others` compute the same bits by another kernel or mode. Only
+    cores with the instructions `isa` use the call. `stages`: the calls of other kernels that this one makes.
     Without known times, a core uses the first call among its `variants`. Raises ValueError if a parameter is
     NaN.
     """
@@ -247,25 +249,25 @@ class KernelCall:
 
     @property
     def variant(self) -> str:
-        """Return the name that distinguishes this call from `others`: the kernel, and its mode if it has
-        several.
-        """
+        """Return the name that distinguishes this call from `others`: the kernel, and the mode if any."""
         return f"{self.kernel}:{self.mode}" if self.mode else self.kernel
 
     @property
     def once(self) -> str:
-        """Return the kernel of the same loops that rounds results once: itself, unless it is a twin."""
+        """Return the name of the kernel of which this one is a twin that rounds twice; else its own name."""
         return self.kernel.removesuffix(TWICE)
 
     @property
     def cost_name(self) -> str:
-        """Return the name in the cost tables. All modes of a kernel that calls others share one name. A twin
-        has the name of the kernel that rounds once, and counts its results as the loop `twice`.
+        """Return the name in the cost tables.
+
+        All modes of a kernel that calls others share one name. A twin that rounds twice has the name of the
+        kernel that rounds once, and counts its results as the loop `twice`.
         """
         return self.kernel if self.stages else replace(self, kernel=self.once).variant
 
     def every_call(self) -> Iterator[KernelCall]:
-        """Yield this call and those that it makes."""
+        """Yield this call and the calls that it makes."""
         yield self
         for value in self.params.values():
             if isinstance(value, CallTable):
@@ -284,28 +286,29 @@ class KernelCall:
 
     @property
     def constant_bytes(self) -> int:
-        """The bytes of `arrays`."""
+        """The number of bytes of all `arrays`."""
         return sum(array.nbytes for array in self.arrays())
 
     def variants(self, isa: Isa) -> tuple[KernelCall, ...]:
-        """Return the variants, of this call and `others`, for a core with these instructions. Variants for
-        the core come first and replace portable ones of the same name.
+        """Return this call and `others`, as far as a core with these instructions can use them.
+
+        Calls for exactly this core come first, and replace portable ones of the same variant.
         """
         every = (self, *self.others)
-        own = tuple(call for call in every if call.isa is isa.core is not Isa.ANY)
-        names = {call.variant for call in own}
-        return own + tuple(call for call in every if call.isa is Isa.ANY and call.variant not in names)
+        for_core = tuple(call for call in every if call.isa is isa.core is not Isa.ANY)
+        names = {call.variant for call in for_core}
+        return for_core + tuple(call for call in every if call.isa is Isa.ANY and call.variant not in names)
 
 
 RoundingErrors = float | NDArray[np.float64]
-"""The largest effect of rounded constants on results in LSB: of all, or by channel."""
+"""The largest effect of rounded constants on results, in LSB: of all results, or by channel."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowsPart:
-    """Some rows of an operator's output, and the rows of its first input, of shape `source`, that they read.
+    """Some rows of an operator's output, and the rows that they read of its first input, of shape `source`.
 
-    `above`, `below`: the rows of padding before and after these.
+    `above`, `below`: the rows of padding before and after the rows read.
     """
 
     rows: Interval
@@ -320,30 +323,30 @@ class OperatorDef(Protocol):
 
     kind: ClassVar[str]
     is_view: ClassVar[bool]
-    """True if the output is the input's memory under another shape: no kernel, no step."""
+    """Whether the output is the input's memory under another shape, without a kernel and without steps."""
     accumulates: ClassVar[bool]
-    """True if each step reads a block of input rows and the output is whole after the last step."""
+    """Whether each step reads a block of input rows, and the output is complete only after the last step."""
     compared: ClassVar[tuple[str, ...]]
-    """The constants that are only compared, and may therefore be infinite."""
+    """The names of constants that are only compared, and so may be infinite."""
     accepts: ClassVar[frozenset[DType]]
-    """The types of integers that inputs and output may have, beside int8."""
+    """The integer types beside int8 that inputs and output may have."""
     takes_rows: ClassVar[bool]
-    """Whether `on_rows` restricts it to some rows of its output."""
+    """Whether `on_rows` restricts the operator to some rows of its output."""
     links_vectors: ClassVar[bool]
-    """Whether vectors of one length that it reads and writes can become rows of channels together."""
+    """Whether all vectors that the operator reads and writes can become rows of channels together."""
     copies: ClassVar[bool]
-    """Whether it copies its input to the memory of another unit."""
+    """Whether the operator copies its input to the memory of another unit."""
     moves: ClassVar[bool]
     """Whether the values of an int32 output are those of its inputs, at other places."""
 
     @property
     def continues(self) -> int | None:
-        """The input of which the output is the next content, in its memory; None if it may be elsewhere."""
+        """The input, a state, whose next content the output is, in the same memory; None for others."""
         ...
 
     @property
     def stem(self) -> str:
-        """The first part of the name of a result, "" if the family's name is enough."""
+        """The first part of names of the operator and its result; "" if these begin with its kind."""
         ...
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -359,7 +362,10 @@ class OperatorDef(Protocol):
         ...
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
-        """Return why it cannot be restricted to some of its `rows`, for inputs of these shapes, or None."""
+        """Return why the operator cannot be restricted to some of its `rows`; None if it can.
+
+        `inputs`: the shapes of its inputs.
+        """
         ...
 
     def on_rows(self, part: RowsPart) -> OperatorDef:
@@ -367,29 +373,32 @@ class OperatorDef(Protocol):
         ...
 
     def is_dense(self, operator: Operator, inputs: tuple[Tensor, ...]) -> bool:
-        """Return whether it is a fully connected layer, which can write its vector as rows, or read one."""
+        """Return whether this is a fully connected layer that can read or write its vector as rows."""
         ...
 
     def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
-        """Return the operator for vectors as rows of these shapes: its output, its first input."""
+        """Return the operator whose output and first input are vectors stored as rows of these shapes.
+
+        None stands for a vector that is not stored as rows.
+        """
         ...
 
     def rounding_error(
         self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
     ) -> RoundingErrors:
-        """Return the largest effect of its rounded constants on its results."""
+        """Return the largest effect of rounded constants on results."""
         ...
 
     def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
-        """Return the number of rows that its first input indexes, None if it indexes none."""
+        """Return the number of rows of which the first input has indices; None if it has none."""
         ...
 
     def divisor(self, operator: Operator) -> int:
-        """Return the least constant by which it divides to yield the remainder; 0 if it yields none."""
+        """Return the least constant divisor of which results are remainders; 0 if they are not remainders."""
         ...
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
-        """Return the inputs whose memory the output may take over, row by row, best first."""
+        """Return the inputs whose memory the output may take over, row by row; the best one first."""
         ...
 
     def quantization(self, output: Tensor) -> Quantization | None:
@@ -397,25 +406,26 @@ class OperatorDef(Protocol):
         ...
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
-        """Return the operator with the same results that reads its inputs in blocks of rows, None if there is
-        none, or if it saves nothing.
+        """Return the accumulating operator with the same results, which reads its inputs in blocks of rows.
+
+        None if there is none, or if it saves nothing.
         """
         ...
 
     def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:
         """Return the step whose result is the last state, and the operator that computes this state alone.
 
-        None if it computes no states, or already the last one alone.
+        None if the operator computes no states, or only the last one.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Operator:
-    """One operator: its definition with attributes, its inputs and its output.
+    """A node of the graph: a definition with attributes, the names of inputs, and the name of the output.
 
-    `inputs` are activations only. Weights and similar are `constants`, in the layout that the definition
-    documents. `onnx_nodes` names the ONNX nodes that the operator implements.
+    `inputs` are activations only. Weights and similar arrays are `constants`, in the layout that the
+    definition documents. `onnx_nodes`: labels of the ONNX nodes that the operator implements.
     """
 
     name: str
@@ -427,15 +437,15 @@ class Operator:
 
     @property
     def is_sequential(self) -> bool:
-        """Whether the steps run in ascending order: sums go on, and an application delivers rows so."""
+        """Whether the steps must run in ascending order: they continue a sum, or receive streamed rows."""
         return self.op.accumulates or not self.inputs
 
 
 class PlainOperator:
-    """The base of operator families: they compute rows of an output in separate memory.
+    """The base of operator families, with the answers of most of them to the questions of OperatorDef.
 
-    Most kernels read an element after they have written its place, or write elements of another size or type.
-    Families that differ override this.
+    The output takes over no input's memory: most kernels read an element after they have written its place,
+    or write elements of another size or type.
     """
 
     __slots__ = ()
@@ -444,14 +454,14 @@ class PlainOperator:
     accumulates: ClassVar[bool] = False
     compared: ClassVar[tuple[str, ...]] = ()
     overwritten: ClassVar[tuple[int, ...]] = ()
-    """The inputs whose memory the output takes, unless shapes and types decide; see `overwrites`."""
+    """The result of `overwrites`, unless it depends on shapes and types."""
     accepts: ClassVar[frozenset[DType]] = frozenset()
     takes_rows: ClassVar[bool] = False
     links_vectors: ClassVar[bool] = False
     copies: ClassVar[bool] = False
     moves: ClassVar[bool] = False
     named: ClassVar[str] = ""
-    """The stem, unless attributes decide."""
+    """The `stem`, unless it depends on attributes."""
 
     @property
     def continues(self) -> int | None:
@@ -464,7 +474,7 @@ class PlainOperator:
         return self.named
 
     def label(self, inputs: tuple[Shape, ...]) -> str:
-        """The words of the family's name."""
+        """Return the words of the family's name."""
         return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", " ", self.kind).lower()
 
     def why_whole(self, inputs: tuple[Shape, ...], rows: int) -> str | None:
@@ -472,29 +482,29 @@ class PlainOperator:
         return None
 
     def on_rows(self, part: RowsPart) -> OperatorDef:
-        """Itself: its definition does not state rows."""
+        """Return the definition, which does not state rows."""
         return self  # type: ignore[return-value]  # a family, which has loops and kernel
 
     def is_dense(self, operator: Operator, inputs: tuple[Tensor, ...]) -> bool:
-        """It is not."""
+        """Return False."""
         return False
 
     def in_rows(self, operator: Operator, written: Shape | None, read: Shape | None) -> Operator:
-        """The operator: its definition does not state the shape."""
+        """Return the operator, whose definition does not state the shape."""
         return operator
 
     def rounding_error(
         self, operator: Operator, inputs: tuple[Tensor, ...], output: Tensor
     ) -> RoundingErrors:
-        """Its constants are not rounded."""
+        """Return 0: constants are not rounded."""
         return 0.0
 
     def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
-        """It indexes none."""
+        """Return None."""
         return None
 
     def divisor(self, operator: Operator) -> int:
-        """It yields no remainder."""
+        """Return 0: results are not remainders."""
         return 0
 
     def overwrites(self, inputs: tuple[Tensor, ...], output: Tensor) -> tuple[int, ...]:
@@ -502,13 +512,13 @@ class PlainOperator:
         return self.overwritten
 
     def quantization(self, output: Tensor) -> Quantization | None:
-        """It does not quantise."""
+        """Return None: the operator does not quantise."""
         return None
 
     def by_rows(self, inputs: tuple[Shape, ...]) -> OperatorDef | None:
-        """It has no accumulating operator."""
+        """Return None: there is no accumulating operator."""
         return None
 
     def last_state(self, steps: int) -> tuple[int, OperatorDef] | None:
-        """It computes no states."""
+        """Return None: the operator computes no states."""
         return None

@@ -1,4 +1,4 @@
-"""Facts of operators that two models must share, so that one can take the parameters of the other."""
+"""Facts of operators that must be equal in two models, so that one can take the parameters of the other."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ HASH_BYTES = 8
 
 @dataclass(frozen=True, slots=True)
 class OperatorFacts:
-    """Requirements of a table on an operator: models with equal facts of all operators can exchange tables.
+    """Facts of an operator; models with equal facts of all operators can exchange parameter tables.
 
-    `kernel`: the variant. `scalars`: its other parameters. `arrays`: the type and the number of elements of
-    each parameter, or the digest of constants that are not replaceable. `tensors`: inputs and output.
+    `kernel`: the variant. `arrays`: by name, the type and size of a replaceable array, or the digest of
+    another one. `scalars`: the other parameters of the kernel. `tensors`: inputs and output.
     """
 
     kernel: str
@@ -90,7 +90,7 @@ def _digest(array: ConstantArray) -> str:
 
 
 def facts_hash(facts: Mapping[str, OperatorFacts]) -> bytes:
-    """Return the hash that a blob of parameters states: that of the facts of all operators."""
+    """Return the hash of the facts of all operators, which a blob of parameters states."""
     digest = hashlib.sha256()
     for name, it in facts.items():
         fields = (name, it.kernel, sorted(it.scalars.items()), sorted(it.arrays.items()), it.tensors)

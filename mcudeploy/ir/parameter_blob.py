@@ -16,20 +16,23 @@ HEADER_BYTES = _HEADER.size + _CRC.size
 
 @dataclass(frozen=True, slots=True)
 class ParameterBlob:
-    """The values of a table, for the models with a hash. `sequence`: of two blobs the later one holds."""
+    """The values of a parameter table, for models with the hash of facts `hash`.
+
+    `sequence`: a number that rises with each blob, so that the newer of two blobs is known.
+    """
 
     hash: bytes
     values: bytes
     sequence: int = 0
 
     def to_bytes(self) -> bytes:
-        """Return header and values."""
+        """Return the bytes of header and values."""
         head = _HEADER.pack(_MAGIC, _VERSION, self.hash, len(self.values), self.sequence, 0)
         return head + _CRC.pack(zlib.crc32(self.values, zlib.crc32(head))) + self.values
 
     @classmethod
     def of(cls, data: bytes) -> ParameterBlob:
-        """Return the blob of a file or a device. Raises ValueError for what is not a whole, intact blob."""
+        """Return the blob that bytes of a file or a device contain. Raises ValueError for damaged bytes."""
         if len(data) < HEADER_BYTES or data[: len(_MAGIC)] != _MAGIC:
             raise ValueError("it does not begin with the header of parameters")
         _, version, model_hash, size, sequence, _ = _HEADER.unpack_from(data)

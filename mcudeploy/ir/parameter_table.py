@@ -1,4 +1,4 @@
-"""Model parameters: constants of replaceable operators, as kernels read them, in one table in RAM."""
+"""Parameters of a model: constants of replaceable operators in one table, in the form that kernels read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from mcudeploy.ir.opdef import ConstantArray, KernelCall
 
 PARAMETER_ALIGNMENT = 4
-"""Bytes that the offset of every parameter is a multiple of."""
+"""The alignment of every parameter, in bytes."""
 WORD_BYTES = 4
 TABLE_GRAIN_BYTES = 32
 """The table's size is a multiple of this: MCUD_PARAMETERS_GRAIN of mcud_parameters.h."""
@@ -21,14 +21,14 @@ _VALUES = frozenset({
     "multipliers", "offsets", "packed_weights", "padding", "peepholes", "records", "recurrent_scale",
     "recurrent_weights", "scale", "scales", "slopes", "table", "weight_scale", "weights", "zero",
 })  # fmt: skip
-"""Arrays that kernels only compute with: no value in them changes an address or the number of iterations."""
+"""Names of arrays whose values change neither an address nor the number of iterations of a kernel."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Parameter:
-    """An array of a replaceable operator: `name` in the record of its kernel, `offset` bytes into the table.
+    """An array of a replaceable operator, at `offset` bytes in the table, with its initial `values`.
 
-    `values` are the initial ones.
+    `name`: the field of the kernel's record.
     """
 
     operator: str
@@ -38,7 +38,7 @@ class Parameter:
 
     @property
     def end(self) -> int:
-        """The offset of the first byte after it."""
+        """The offset of the first byte after the array."""
         return self.offset + self.values.nbytes
 
 
@@ -46,8 +46,8 @@ class Parameter:
 class ParameterTable:
     """All parameters of a model, in the order of offsets. The application replaces all of them together.
 
-    With `in_flash` kernels read them where the application's blob lies. Only the records of kernels, which
-    point there, are then in RAM: `record_bytes` on a core of 32 bits.
+    The table is in RAM. With `in_flash`, kernels read the parameters in the application's blob instead. Then
+    only the kernels' records, which point into the blob, are in RAM: `record_bytes` on a 32-bit core.
     """
 
     parameters: tuple[Parameter, ...] = ()
@@ -58,7 +58,7 @@ class ParameterTable:
     def of(
         cls, calls: Mapping[str, KernelCall], replaceable: Collection[str], *, in_flash: bool = False
     ) -> ParameterTable:
-        """Return the table of these operators, which run these calls."""
+        """Return the table of the replaceable operators; `calls`: the kernel call of each operator."""
         offset, parameters, record_bytes = 0, [], 0
         for operator, call in calls.items():
             if operator not in replaceable:
@@ -71,12 +71,12 @@ class ParameterTable:
 
     @property
     def size_bytes(self) -> int:
-        """The bytes of the table; 0 if no operator is replaceable."""
+        """The size of the table; 0 if no operator is replaceable."""
         return _aligned(self.parameters[-1].end, TABLE_GRAIN_BYTES) if self.parameters else 0
 
     @property
     def ram_bytes(self) -> int:
-        """The bytes of RAM beside the arena."""
+        """The RAM that parameters need beside the arena."""
         return self.record_bytes if self.in_flash else self.size_bytes
 
     @property
@@ -98,9 +98,9 @@ def table_bytes(call: KernelCall) -> int:
 
 
 def guiding_arrays(call: KernelCall) -> list[str]:
-    """Return the names of arrays with indices, counts or divisors.
+    """Return the names of a call's arrays with indices, counts or divisors.
 
-    With other values than those of the operator, a kernel may read and write anywhere, or never end.
+    With wrong values in these arrays, a kernel may read and write anywhere, or never end.
     """
     return [name for name, array in _arrays(call) if name not in _VALUES or _is_divided_by(name, array)]
 

@@ -1,4 +1,4 @@
-"""The types of a plan: all decisions for one model on one board, with predicted and observed figures."""
+"""The types of a plan, all decisions for one model on one board, and of predicted and observed figures."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """The order of all steps and its status: `optimal` if proven, else `feasible`.
+    """The order of all steps; `status` is "optimal" if this is proven, else "feasible".
 
-    No order of these steps has a peak below `lower_bound_bytes`; 0 if no bound was proven.
+    No order of these steps has a peak below `lower_bound_bytes`, which is 0 if no bound was proven.
     """
 
     steps: tuple[Step, ...]
@@ -35,9 +35,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class Residence:
-    """The byte offset of a block in the arena of a memory during some steps, 0 before it is placed.
+    """The place of a block during the steps `life`: a byte offset in the arena of a memory.
 
-    The range is empty if the block only passes through between two steps, or if nothing needs it.
+    The offset is 0 before the placement. `life` is empty if the block only passes through the memory between
+    two steps, or if nothing needs the block.
     """
 
     life: Interval
@@ -46,7 +47,7 @@ class Residence:
 
 
 Residences = tuple[tuple[Residence, ...], ...]
-"""The residences of each block, by block, in the order of time."""
+"""For each block of a tensor, its residences in the order of time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +63,10 @@ class Run:
 class Transfer:
     """An entry of the tape: an engine copies a block from residence `source` to residence `to`.
 
-    The numbers count the block's residences. The transfer begins before the step at which residence `to`
-    begins. `tensor` owns its memory, so its views move with it. The block may be read at the new place from
-    step `end` on; the program waits before that step. Until then the source stays intact. The CPU copies
-    synchronously: `end` is the first step of `to`. Loaded constants move as blocks of `constants_name`.
+    Both are numbers of the block's residences. The transfer begins before the first step of residence `to`.
+    Steps may read the new copy from step `end` on, before which the program waits; until then the source
+    stays. The CPU copies synchronously: `end` is the first step of `to`. `tensor` owns memory, so that its
+    views move too. Loaded constants have the name `constants_name` instead of a tensor's.
     """
 
     engine: str
@@ -78,9 +79,9 @@ class Transfer:
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """An entry of the tape: the program waits for a transfer, by its number in the layout.
+    """An entry of the tape: the program waits until `engine` has completed a transfer and all earlier ones.
 
-    It also waits for all transfers that the same engine began before.
+    `transfer` is its number in the layout.
     """
 
     engine: str
@@ -92,10 +93,10 @@ Entry = Run | Transfer | Wait
 
 @dataclass(frozen=True, slots=True)
 class WorkSlice:
-    """An entry of a core's tape: the core's share of an entry of the program's tape, by number.
+    """An entry of a core's tape: the core's share of entry number `entry` of the program's tape.
 
-    For a step, these are the output rows. With `columns`, only these columns of one row, or these channels if
-    it has one pixel. Transfers and waits for engines have no rows: core 0 executes them whole.
+    The share of a step is output rows. With `columns`, it is these columns of one row, or these channels of a
+    row with one pixel. Transfers and waits for engines have no rows: core 0 executes them.
     """
 
     entry: int
@@ -105,9 +106,9 @@ class WorkSlice:
 
 @dataclass(frozen=True, slots=True)
 class Sync:
-    """An entry of a core's tape, before a slice of the same entry.
+    """An entry of a core's tape: the core waits until core `core` has completed `parts` slices of its tape.
 
-    The core waits until another core has completed `parts` slices of its tape.
+    It stands before the slice of the same entry of the program's tape.
     """
 
     entry: int
@@ -120,7 +121,7 @@ Lane = tuple[WorkSlice | Sync, ...]
 
 
 _CONSTANTS = "constants of "
-"""Before an operator's name; no tensor has a name with blanks."""
+"""Prefix of an operator's name; names of tensors have no blanks."""
 
 
 def constants_name(operator: str) -> str:
@@ -130,10 +131,10 @@ def constants_name(operator: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Constants that the operator's only step loads itself: it computes with a piece while the next arrives.
+    """Constants that the only step of an operator loads: it computes with a piece while the next arrives.
 
-    `engine` copies them. A piece has the constants of `channels` output channels, the last one of the rest:
-    a transfer for each of `arrays` arrays. `total_bytes`: of all pieces.
+    A piece has the constants of `channels` output channels, the last piece those of the rest. `engine` copies
+    each of a piece's `arrays` arrays by a transfer. `total_bytes`: the size of all pieces.
     """
 
     engine: str
@@ -152,9 +153,9 @@ class Pieces:
 class LoadedConstants:
     """The constants of an operator, which a transfer loads from flash into an arena before they are used.
 
-    `home`: their offset in the table of loaded constants, in bytes. `place`: where kernels read them, from
-    the step before which the transfer begins to the operator's last one. Constants in pieces are not in the
-    table. Their place has room for two pieces, one in each half.
+    `home`: their byte offset in the table of loaded constants. `place`: the residence in which kernels read
+    them, from the step before which the transfer begins to the operator's last step. Constants in pieces are
+    not in the table; the two halves of their place have one piece each.
     """
 
     size_bytes: int
@@ -164,7 +165,7 @@ class LoadedConstants:
 
     @property
     def home_place(self) -> Residence:
-        """The place in flash, which they never leave."""
+        """The residence in flash, which the constants never leave."""
         return Residence(Interval(0, self.place.life.hi), FLASH, self.home)
 
 
@@ -172,11 +173,11 @@ class LoadedConstants:
 class Layout:
     """The residences of all blocks, and the size of each arena in bytes.
 
-    `blocks` maps each tensor that owns memory to its residences. `scratch` maps each operator to the
-    residences of the scratch of its steps, by block, with none for a block that no step writes; or to those
-    of its state, as block 0. `transfers` are in the order in which they begin, `arenas` in the order of the
-    board's memories. If a block resides in several memories, a step uses the first memory that contains all
-    it reads of the tensor. `constants`: those that are loaded, by operator; all others are read in flash.
+    `blocks`: the residences of each tensor that owns memory. `scratch`: for each operator, the residences of
+    the scratch of its steps, by block (none for a block that no step writes), or those of its state, as block
+    0. `arenas` are in the order of the board's memories, `transfers` in the order in which they begin. If
+    blocks reside in several memories, a step reads the first memory that contains all blocks that it reads of
+    the tensor. `constants`: by operator, those that are loaded; kernels read all others in flash.
     """
 
     blocks: Mapping[str, Residences]
@@ -191,7 +192,7 @@ class Layout:
         return sum(self.arenas.values())
 
     def without_loads(self) -> Layout:
-        """Return the layout in which all constants are read in flash."""
+        """Return the layout in which kernels read all constants in flash."""
         moves = tuple(it for it in self.transfers if self.loaded_by(it) is None)
         return replace(self, transfers=moves, constants={})
 
@@ -200,7 +201,7 @@ class Layout:
         return self.way(transfer)[1].life.lo
 
     def in_pieces(self) -> Iterator[tuple[str, LoadedConstants, Pieces]]:
-        """Yield the operators that load their constants in pieces."""
+        """Yield the operators that load their constants in pieces, with these constants and pieces."""
         for name, loaded in self.constants.items():
             if loaded.pieces is not None:
                 yield name, loaded, loaded.pieces
@@ -228,8 +229,8 @@ def memories_of(residences: Residences) -> tuple[str, ...]:
 class Stalls:
     """Clock cycles for which the core stalls.
 
-    `direct`: accesses of steps; `forced`: of these, inputs and outputs that no fast memory may contain.
-    `copies`: copies by the core. `waits`: waits for engines' transfers.
+    `direct`: by accesses of steps to slow memories. `forced`: the part of `direct` for inputs and outputs
+    that may not be in a fast memory. `copies`: by copies of the core. `waits`: by waits for transfers.
     """
 
     direct: float = 0.0
@@ -244,17 +245,17 @@ class Stalls:
 
 
 _NEGLIGIBLE = 0.001
-"""Share of the latency below which avoidable stalls count as none beside forced ones."""
+"""Avoidable stalls below this share of the latency count as 0 if there are forced ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Predicted figures of a plan: the peak of live bytes, and the step at which it occurs.
+    """Predicted figures of a plan.
 
-    No placement of this schedule needs less than the peak. `traffic` counts the bytes that steps and
-    transfers read and write in each memory. `ticks` is the latency in the unit of the tile times that the
-    search used; 0 without a search. `stalls` is the additional waiting for slow memories, at one tick per
-    clock.
+    `peak_bytes` of live blocks, at step `peak_step`; no placement of this schedule needs less. `traffic`: the
+    bytes that steps and transfers read and write in each memory. `ticks`: the latency without stalls, in the
+    unit of the tile times of the search; 0 without a search. `stalls`: further waits for slow memories, at
+    one tick per clock.
     """
 
     peak_bytes: int
@@ -270,9 +271,9 @@ class Estimate:
 
     @property
     def avoidable_ticks(self) -> float:
-        """Ticks of stalls without the forced ones.
+        """Ticks of stalls that are not forced.
 
-        Beside forced ones a negligible rest counts as 0, since a search would spend RAM on it.
+        If there are forced stalls, a negligible rest counts as 0: otherwise a search would spend RAM on it.
         """
         avoidable, forced = self.stalls.cycles - self.stalls.forced, self.stalls.forced
         return 0.0 if forced and avoidable < _NEGLIGIBLE * self.latency_ticks else avoidable
@@ -297,23 +298,23 @@ class Rewrites:
     accumulating: bool = False
     """Operators that read all rows once accumulate them block by block."""
     fused: tuple[tuple[str, ...], ...] = ()
-    """Chains of operators that are one operator, by the names of their stages."""
+    """Fused chains, each as the names of its stages."""
 
     @property
     def stack_bytes(self) -> int:
-        """The stack in bytes that programs need beside that of other programs.
+        """The stack in bytes that such programs need in addition to that of other programs.
 
-        The kernel of a fused chain calls others, so the bound rises by some 550 on Cortex-M0 and M4.
+        The kernel of a fused chain calls others: on Cortex-M0 and M4 this takes some 550 bytes.
         """
         return 640 if self.fused else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """Operators that are cut together in parts of `rows` along an axis; tensors inside are shared.
+    """A cut: operators that run in parts of `rows` rows along an axis.
 
-    `apart`: the tensors they read from the previous split are whole. `staggered`: a part ends where the parts
-    of its first reader end.
+    `apart`: whether the tensors that they read from the previous cut are whole. `staggered`: whether parts
+    end where the windows of their first reader end.
     """
 
     operators: tuple[str, ...]
@@ -335,8 +336,8 @@ class Function:
 class Search:
     """Statistics of a search.
 
-    `duplicates` counts candidates equal to an earlier one, `measured` the tiles that ran on a device,
-    `cache_hits` the times that the database already contained.
+    `duplicates`: candidates equal to an earlier one. `measured`: tiles that ran on a device. `cache_hits`:
+    tiles whose times were in the database.
     """
 
     seconds: float = 0.0
@@ -347,17 +348,18 @@ class Search:
 
 
 MOVES = "moves"
-"""The name under which operator times list transfers; operators' names end in a number or a tensor's name."""
+"""The name of all transfers in lists of operator times. No operator has it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Plan:
-    """A graph, how it is cut (`block_rows` of each operator), ordered and placed for a board.
+    """All decisions for a graph on a board.
 
-    `leads`: the rows that an operator's first block lacks, if any. Without functions, the board's first
-    compute unit runs everything. `kernels` names the variant of each operator. `lanes` contains the core
-    tapes if several cores run the plan. The scratch of a step then has one section for each core.
-    `parameters`: in the board's first memory, beside its arena; no step writes them.
+    `block_rows`: the rows of the blocks of each operator; `leads`: the rows that the first block lacks, if
+    any. `functions`: the operators of each compute unit; without functions, the board's first unit runs all.
+    `kernels`: the variant of each operator. `lanes`: the core tapes if several cores run the plan; then the
+    scratch of a step has one section for each core. `parameters` are in the board's first memory, beside its
+    arena; no step writes them.
     """
 
     graph: Graph
@@ -375,12 +377,12 @@ class Plan:
     parameters: ParameterTable = field(default_factory=ParameterTable)
 
     def rows_of(self, operator: str) -> BlockRows:
-        """Return how the iteration rows of an operator are divided into steps."""
+        """Return the division of an operator's iteration rows into steps."""
         return BlockRows(self.block_rows[operator], self.leads.get(operator, 0))
 
     @property
     def tape(self) -> tuple[Entry, ...]:
-        """Return what the program executes, in sequence, with the units that compute."""
+        """Return the entries that the program executes, in sequence."""
         unit_of = {name: function.unit for function in self.functions for name in function.operators}
         units = [unit_of.get(operator.name) for operator in self.graph.operators]
         return tuple(
@@ -389,39 +391,39 @@ class Plan:
         )
 
     def name_of(self, entry: Entry) -> str:
-        """Return the name under which an entry's time is summed: its operator, or that of all transfers."""
+        """Return the name under which an entry's time is summed: its operator's, or MOVES."""
         return self.graph.operators[entry.operator].name if isinstance(entry, Run) else MOVES
 
 
 def sequence(steps: Sequence[Step], layout: Layout) -> Iterator[Step | Transfer | Wait]:
-    """Yield what a program executes.
+    """Yield the steps, transfers and waits that a program executes, in sequence.
 
-    Before each step of the schedule come the waits for transfers that end with it, then the transfers into
-    residences that begin with it. After the last step come the waits for all that are under way.
+    Before each step come the waits for transfers whose `end` it is, then the transfers into residences that
+    begin at this step. After the last step come the waits for all transfers that still run.
     """
-    coming = deque(enumerate(layout.transfers))
+    later = deque(enumerate(layout.transfers))
     running: list[tuple[int, Transfer]] = []
 
-    def waits(time: int) -> Iterator[Wait]:
-        due = {transfer.engine: number for number, transfer in running if transfer.end <= time}
+    def waits(step_number: int) -> Iterator[Wait]:
+        due = {transfer.engine: number for number, transfer in running if transfer.end <= step_number}
         running[:] = [one for one in running if one[0] > due.get(one[1].engine, -1)]
         return (Wait(engine, last) for engine, last in due.items())
 
-    for time, step in enumerate(steps):
-        yield from waits(time)
-        while coming and layout.begin(coming[0][1]) <= time:
-            number, transfer = coming.popleft()
+    for step_number, step in enumerate(steps):
+        yield from waits(step_number)
+        while later and layout.begin(later[0][1]) <= step_number:
+            number, transfer = later.popleft()
             if transfer.engine != CPU:
                 running.append((number, transfer))
             yield transfer
-            yield from waits(time)
+            yield from waits(step_number)
         yield step
     yield from waits(len(steps))
 
 
 @dataclass(frozen=True, slots=True)
 class OperatorTime:
-    """Observed time of one operator in the board's ticks, over all its steps. All transfers are one entry."""
+    """Observed time of all steps of one operator, in the board's ticks; all transfers are the entry MOVES."""
 
     operator: str
     steps: int
@@ -430,7 +432,7 @@ class OperatorTime:
 
 @dataclass(frozen=True, slots=True)
 class CoresTime:
-    """Times of a run on emulated cores, in `unit`: `total` is the sum, `busy` the work of each core."""
+    """Times of a run on emulated cores, in `unit`: `busy` is the work of each core, `total` their sum."""
 
     total: int
     unit: str
@@ -439,7 +441,10 @@ class CoresTime:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """The figures that a device reported for one run of a plan. Operator times are those of one core."""
+    """The figures that a device reported for one run of a plan.
+
+    The times of `operators` are those of a run on one core.
+    """
 
     latency: int
     unit: str

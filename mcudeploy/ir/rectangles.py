@@ -19,9 +19,7 @@ from mcudeploy.ir.interval import Interval
 
 @dataclass(frozen=True, slots=True)
 class Rectangle:
-    """Bytes that are in use during `life`, in steps. With an empty life a rectangle has an offset, but
-    blocks nothing.
-    """
+    """Bytes that are in use during the steps `life`; if it is empty, the rectangle overlaps no other one."""
 
     size_bytes: int
     life: Interval
@@ -34,12 +32,11 @@ class Rectangle:
 
 @dataclass(frozen=True, slots=True)
 class PlacementProblem:
-    """Rectangles in one memory.
+    """Rectangles in one memory, by their indices in constraints.
 
-    A `stack` lists rectangles that lie in sequence, the first one aligned; only their common base is free.
-    A group of `in_turn` lists rectangles that live in turn: those of one rematerialised block, or
-    of tensors of one tag. First fit gives a group one offset, so that one row table suffices; searches may
-    give it several.
+    Each of `stacks` lists rectangles that lie in sequence without gaps, the first one aligned. Each of
+    `in_turn` lists rectangles that live in turn: those of one rematerialised block, or of tensors of one tag.
+    First fit gives such a group one offset, so that one row table is enough; searches may give it several.
     """
 
     rectangles: tuple[Rectangle, ...]
@@ -52,17 +49,15 @@ class PlacementProblem:
             raise ValueError("a stack is empty")
         if not all(len(self.rectangles[index].life) for index in stacked):
             raise ValueError("a rectangle of a stack never lives")
-        bound = stacked + [index for group in self.in_turn for index in group]
-        if len(set(bound)) < len(bound):
-            raise ValueError("a rectangle is bound twice")
+        constrained = stacked + [index for group in self.in_turn for index in group]
+        if len(set(constrained)) < len(constrained):
+            raise ValueError("a rectangle is in two constraints")
         for one, other in (pair for group in self.in_turn for pair in pairwise(group)):
             if self.rectangles[one].life.hi > self.rectangles[other].life.lo:
                 raise ValueError("a block is recomputed while it is live")
 
     def part(self, indices: Sequence[int]) -> PlacementProblem:
-        """Return some rectangles with their constraints; stacks and rematerialised blocks are
-        never divided.
-        """
+        """Return the problem of some rectangles with their constraints, which `indices` must not divide."""
         number = {index: at for at, index in enumerate(indices)}
         stacks, in_turn = (
             tuple(tuple(number[index] for index in group) for group in groups if group[0] in number)

@@ -26,7 +26,7 @@ class DType(StrEnum):
 _SIZES = {DType.INT8: 1, DType.INT16: 2, DType.INT32: 4, DType.FLOAT32: 4}
 
 UNSIGNED_OFFSET = 128
-"""The offset of uint8 storage: a uint8 value, and its zero point, is stored as int8 minus this."""
+"""A uint8 value is stored as int8 minus this offset, and so is its zero point."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Tensor:
 
     @property
     def cells(self) -> int:
-        """The number of cells of a row, which cores share: its columns, or the channels of a single pixel."""
+        """The number of cells of a row, which several cores can share: columns, or channels of one pixel."""
         return self.shape[1] if self.shape[1] > 1 else self.shape[2]
 
     @property

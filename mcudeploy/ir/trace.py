@@ -1,6 +1,6 @@
-"""An access trace: steps with durations, the items that each accesses, and the link between two memories.
+"""An access trace: steps with durations, the items that they access, and the link between two memories.
 
-The offload search decides a residency from this alone.
+From these alone, the search for offloads decides a residency.
 """
 
 from __future__ import annotations
@@ -18,12 +18,14 @@ FAST, SLOW = "fast", "slow"
 class Item:
     """Bytes that exist from their first access to their last: a block of a tensor, or a whole tensor.
 
-    `given`: it is valid in the slow memory before the first step, like an input or a weight. `loaded`: it is
-    valid in the fast memory before the first step, and takes room there from then on; if it is also given,
-    only on demand. `kept`: after the last step it must be valid in either memory. `fixed`: it is in the fast
-    memory without a gap from its first access (if given: from the start) to its last (if kept: to the end).
-    `home`: it is given and kept, and after the last step, which does not write it, it must be valid in the
-    slow memory again.
+    - `given`: before the first step, the item is valid in the slow memory, such as an input or a weight.
+    - `loaded`: before the first step, the item is valid in the fast memory, and takes room there from then
+      on. If it is given too, the search may choose this.
+    - `kept`: after the last step, the item must be valid in one of the memories.
+    - `fixed`: the item is in the fast memory without a gap from its first access (if given: from the start)
+      to its last (if kept: to the end).
+    - `home`: the item is given and kept, and must be valid in the slow memory after the last step, which does
+      not write it.
     """
 
     name: str
@@ -39,8 +41,8 @@ class Item:
 class ItemAccess:
     """A read of an item by a step, or a write of the whole item; a step that does both has two accesses.
 
-    A step may also access the slow memory directly: the core then waits for `direct_bytes`. Accesses of a
-    step with the same `operand` are all direct, or none is. None: direct access is impossible.
+    The step may access the item in the slow memory directly unless `direct_bytes` is None; then the core
+    waits for this number of bytes. Accesses of a step with the same `operand` are all direct, or none is.
     """
 
     item: int
@@ -51,9 +53,10 @@ class ItemAccess:
 
 @dataclass(frozen=True, slots=True)
 class TraceStep:
-    """A step that takes `cycles` with all its items in the fast memory, plus `work_bytes` while it runs.
+    """A step that takes `cycles` if all its items are in the fast memory.
 
-    `origin` is its place in the trace before steps were repeated. A step that is not `repeatable` runs once.
+    It needs `work_bytes` there while it runs. `origin`: its place in the trace before steps were repeated. A
+    step that is not `repeatable` runs once.
     """
 
     name: str
@@ -76,9 +79,9 @@ class Trace:
 class MemoryLink:
     """The link between the two memories.
 
-    It has bytes per cycle from and to the slow memory (0: no transfers at all), and a fixed number of cycles
-    per transfer. Transfers are served one at a time, in the order of issue. An `overlapped` engine works
-    while the core computes; otherwise the core copies.
+    `read_rate`, `write_rate`: bytes per cycle from and to the slow memory; 0 if transfers are impossible.
+    `latency`: cycles of each transfer in addition. Transfers run one at a time, in the order of issue.
+    `overlapped`: whether an engine copies while the core computes; otherwise the core copies.
     """
 
     read_rate: float
@@ -97,10 +100,10 @@ Direction = Literal["in", "out"]
 
 @dataclass(frozen=True, slots=True)
 class ItemTransfer:
-    """A transfer of an item, issued before step `start`; the core waits for its end before step `end`.
+    """A transfer of an item that is issued before step `start`; before step `end`, the core waits for it.
 
-    Its target is reserved from `start` on and usable from `end` on; its source stays valid until then.
-    Without a separate engine, `end` is `start`.
+    The target is reserved from `start` on, and valid from `end` on; the source stays valid until then. If the
+    core copies, `end` is `start`.
     """
 
     item: int
@@ -113,14 +116,14 @@ class ItemTransfer:
 class Residency:
     """The memories of items over time: residences without offsets, and transfers in the order of issue.
 
-    A residence includes the time in flight, and begins with a write or a transfer. `trace` includes the
-    repeated steps. An operand is read in the fast memory if all its items are valid
-    there, and written there if all have bytes there; else directly. Before a step, the core first waits for
-    the transfers that end there and began before. Then those that start there are issued in order; the core
-    waits at once for each that ends there too. `cycles` counts all steps, waits, copies by the core and
-    direct accesses. `exposed_cycles` are those that steps would not take with everything in the fast memory,
-    `repeated_cycles` those of repeated steps. `peak_bytes` is that of the fast memory. `method` names the
-    origin.
+    A residence begins with a write or with the start of a transfer. `trace` includes the repeated steps. An
+    operand is read in the fast memory if all its items are valid there, and written there if all have room
+    there; else directly. Before a step, the core first waits for the earlier transfers whose `end` is this
+    step. Then it issues those that start at this step, in order, and waits at once for each that ends at it.
+
+    `cycles`: all steps, waits, copies by the core and direct accesses. `exposed_cycles`: those of them that
+    would be absent with everything in the fast memory. `repeated_cycles`: those of repeated steps.
+    `peak_bytes`: of the fast memory. `method`: the name of the search that found the residency.
     """
 
     trace: Trace

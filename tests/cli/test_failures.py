@@ -24,7 +24,7 @@ from mcudeploy.common import errors, interrupts
 from mcudeploy.common.files import work_folder
 from mcudeploy.common.interrupts import Terminated
 from mcudeploy.common.resources import cache_fault
-from mcudeploy.ir.clock import LEAST
+from mcudeploy.ir.clock import LOWER_BOUND
 from tests.cli.conftest import RUN, Deploy
 
 Invoke = Callable[[str], Result]
@@ -389,7 +389,7 @@ def test_a_file_beyond_a_limit_is_named_with_the_way_out(
 
 @pytest.mark.parametrize("encoding", ["latin-1", "ascii"])
 def test_every_stream_takes_every_character(encoding: str, folder: Path, deploy: Deploy) -> None:
-    latency = {"value": 1, "milliseconds": 1.0, "milliseconds_by": LEAST}
+    latency = {"value": 1, "milliseconds": 1.0, "milliseconds_by": LOWER_BOUND}
     fit = {"board": "m\u1f00", "core": "", "fits": True, "way": "split", "options": "", "latency": latency}
     sizes = dict.fromkeys(("ram_bytes", "board_ram_bytes", "flash_bytes", "board_flash_bytes"), 9)
     deploy.answers["fit_model"] = {"boards": [fit | sizes | {"flash_free_bytes": 10**6}]}

@@ -97,8 +97,8 @@ def test_a_part_of_a_problem_keeps_what_binds_it() -> None:
 @pytest.mark.parametrize(
     ("stacks", "in_turn", "message"),
     [
-        (((0, 1), (1, 2)), (), "bound twice"),
-        (((0, 1),), ((1, 2),), "bound twice"),
+        (((0, 1), (1, 2)), (), "in two constraints"),
+        (((0, 1),), ((1, 2),), "in two constraints"),
         ((), ((2, 1),), "recomputed while it is live"),
         (((0, 3),), (), "never lives"),
         (((),), (), "empty"),
