@@ -77,7 +77,7 @@ class Lives:
 
     first: list[int]
     end: list[int]
-    reuses: list[int]
+    successors: list[int]
     gaps: dict[int, list[Interval]] = field(default_factory=dict)
 
     def of(self, block: int) -> tuple[Interval, ...]:
@@ -134,20 +134,20 @@ def _successors(
     """Return, for each block, the block that takes over its memory; -1 for none."""
     first, end = spans
     ids = tiled.block_ids() if separate else []
-    reuses = [-1] * tiled.blocks
+    successors = [-1] * tiled.blocks
     is_overwritten = [False] * tiled.blocks
     for time, read, written in in_place_chances(tiled, steps):
         if separate and (ids[read][0], ids[written][0]) in separate:
             continue
         if (
-            reuses[read] < 0
+            successors[read] < 0
             and not is_overwritten[written]
             and end[read] == time + 1
             and first[written] == time
         ):
-            reuses[read] = written
+            successors[read] = written
             is_overwritten[written] = True
-    return reuses
+    return successors
 
 
 def in_place_chances(tiled: TiledGraph, steps: Sequence[Step]) -> Iterator[tuple[int, int, int]]:
@@ -192,15 +192,15 @@ def buffers(
     """
     live = lives(tiled, steps, separate)
     ids = tiled.block_ids()
-    inherited = set(live.reuses)
+    inherited = set(live.successors)
     stacked = tiled.stacked_outputs()
     result = [_stack(tiled, name, live) for name in stacked]
     for number, block_id in enumerate(ids):
         if number in inherited or block_id[0] in stacked:
             continue
         chain = [number]
-        while live.reuses[chain[-1]] >= 0:
-            chain.append(live.reuses[chain[-1]])
+        while live.successors[chain[-1]] >= 0:
+            chain.append(live.successors[chain[-1]])
         members, size = tuple(ids[i] for i in chain), tiled.block_bytes(*block_id)
         spans = joined(span for link in chain for span in live.of(link))
         result += [Buffer(members, size, span) for span in spans]
@@ -276,9 +276,9 @@ def live_loads(tiled: TiledGraph, steps: tuple[Step, ...], work: WorkBytes) -> I
             for gap in live.gaps.get(number, ()):
                 change[gap.lo] -= size
                 change[gap.hi] += size
-            if live.reuses[number] >= 0:  # its last step is its successor's first: they share memory
-                change[live.first[live.reuses[number]]] -= size
-                change[live.first[live.reuses[number]] + 1] += size
+            if live.successors[number] >= 0:  # its last step is its successor's first: they share memory
+                change[live.first[live.successors[number]]] -= size
+                change[live.first[live.successors[number]] + 1] += size
     for item in _work_buffers(tiled, steps, work):
         change[item.life.lo] += item.size_bytes
         change[item.life.hi] -= item.size_bytes

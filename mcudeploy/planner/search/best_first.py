@@ -125,7 +125,7 @@ class BestFirst:
         self._report = report
         self._start = self._reported = time.monotonic()
         self.moved = self.ended = self.interrupted = False
-        self._seen: set[tuple[Chains, CutSegments]] = set()
+        self._known: set[tuple[Chains, CutSegments]] = set()
         self._duplicates = self._last_gain = 0
         self._whole_ticks: dict[Chains, float] = {}
         self._added_ticks: dict[tuple[Chains, Segment], float] = {}
@@ -181,7 +181,7 @@ class BestFirst:
                 yield state
 
     def counts(self) -> Search:
-        return Search(time.monotonic() - self._start, len(self._seen), self._duplicates)
+        return Search(time.monotonic() - self._start, len(self._known), self._duplicates)
 
     def _stopped(self) -> bool:
         """Return whether the effort is spent, and report progress now and then."""
@@ -192,11 +192,11 @@ class BestFirst:
         return self._effort.is_spent()
 
     def _over(self) -> bool:
-        return self._stopped() or len(self._seen) - self._last_gain > PATIENCE
+        return self._stopped() or len(self._known) - self._last_gain > PATIENCE
 
     def _try_all(self, states: Iterator[tuple[CutProblem, State] | None]) -> bool:
         """Try states until one ends the search or there is no gain for long; return whether none is left."""
-        self._last_gain = len(self._seen)
+        self._last_gain = len(self._known)
         while not self._over():
             try:
                 one = next(states)
@@ -225,12 +225,12 @@ class BestFirst:
         cut_segments, before = problem.space.cut_segments(state), problem.segments.effort_units
         self._effort.spend(_STATE_UNITS)
         key = problem.chains, cut_segments
-        if key in self._seen:
+        if key in self._known:
             self._duplicates += 1
             return
         ticks = self._ticks(problem, cut_segments)
         if ticks > self._most_ticks or problem.segments.exceeds(cut_segments, self._most_bytes):
-            self._seen.add(key)
+            self._known.add(key)
         else:
             self._record(self._scored(problem, state, cut_segments))
         if problem.segments is not self._segments:
@@ -272,15 +272,15 @@ class BestFirst:
         States with equal peaks are ordered by the number of segments that reach it: the peak of a cell falls
         only after all its branches are cut. Those within a RAM limit are ordered by their ticks.
         """
-        self._seen.add((scored.problem.chains, scored.cut_segments))
+        self._known.add((scored.problem.chains, scored.cut_segments))
         fits = scored.peak_bytes <= self.problem.ram_limit
         second = scored.ticks if fits else scored.occurrences
-        heapq.heappush(self._queue, (scored.peak_bytes, second, len(self._seen), scored))
+        heapq.heappush(self._queue, (scored.peak_bytes, second, len(self._known), scored))
         best = self.best[0] if self.best else None
         better = best is None or scored.peak_bytes < best.peak_bytes or (fits and scored.ticks < best.ticks)
         self._keep(scored)
         if better and scored is not self.unsplit:
-            self._last_gain = len(self._seen)
+            self._last_gain = len(self._known)
             self._shown = self._candidate(scored)
             self._tell()
 

@@ -80,7 +80,7 @@ class OrderedGraph:
             for source, reading in zip(sources, self.readings[place], strict=True)
             if not reading.awaited
         }
-        self.memories = [
+        self.tensors = [
             OwnedTensor(
                 graph.tensors[name].shape[0],
                 graph.tensors[name].row_bytes,
@@ -99,12 +99,12 @@ class OrderedGraph:
 
     def _shrinks(self, place: int) -> bool:
         """Return whether steps of an operator leave less memory in use if nothing else reads their inputs."""
-        sizes = [self.memories[source].size_bytes for source in self.sources[place]]
-        return self.accumulates[place] or _FEWER * self.memories[place].size_bytes <= min(sizes, default=0)
+        sizes = [self.tensors[source].size_bytes for source in self.sources[place]]
+        return self.accumulates[place] or _FEWER * self.tensors[place].size_bytes <= min(sizes, default=0)
 
     def written_rows(self, place: int, size: BlockRows) -> BlockRows:
         """Return the output blocks of an operator in steps of `size`."""
-        rows = self.memories[place].rows
+        rows = self.tensors[place].rows
         return BlockRows(rows) if self.accumulates[place] or size.rows >= rows else size
 
     def steps(self, place: int, size: BlockRows) -> range:
@@ -122,7 +122,7 @@ class OrderedGraph:
         key = (place, operand, size)
         if key not in self._reach:
             reading, total = self.readings[place][operand], self.rows[place]
-            rows = self.memories[self.sources[place][operand]].rows
+            rows = self.tensors[self.sources[place][operand]].rows
             ranges = []
             for block in range(size.count(total)):
                 first, end = max(0, size.start(block)), min(total, size.start(block + 1))
@@ -176,6 +176,6 @@ class OrderedGraph:
             if not reading.awaited
         )
         results = (
-            place for place in inside if self.memories[place].kept or self.memories[place].last >= inside.stop
+            place for place in inside if self.tensors[place].kept or self.tensors[place].last >= inside.stop
         )
         return tuple(source for source in read if source not in inside), tuple(results)

@@ -51,23 +51,23 @@ class Walk:
     chances: list[InPlaceCandidate]
 
 
-def simulate_segment(places: OrderedGraph, segment: Segment) -> Walk:
+def simulate_segment(graph: OrderedGraph, segment: Segment) -> Walk:
     """Simulate a segment."""
-    return _Walker(places, segment).walk()
+    return _Walker(graph, segment).walk()
 
 
 class _Walker:
-    def __init__(self, places: OrderedGraph, segment: Segment) -> None:
-        self._places = places
+    def __init__(self, graph: OrderedGraph, segment: Segment) -> None:
+        self._graph = graph
         first, sizes = segment
         self._size = dict(zip(range(first, first + len(sizes)), sizes, strict=True))
-        self._results = places.borders(segment)[1]
+        self._results = graph.borders(segment)[1]
         needs = self._needs()
-        ordered = needs | self._awaiting(needs)
-        prompt = {place for place in self._results if places.shrinks[place]}
-        self._time = depth_first(self._begins(), ordered)
+        dependences = needs | self._awaiting(needs)
+        prompt = {place for place in self._results if graph.shrinks[place]}
+        self._time = depth_first(self._begins(), dependences)
         if len(self._results) > 1 and prompt:
-            self._time = without_delay(self._time, ordered, lambda step: step // places.span in prompt)
+            self._time = without_delay(self._time, dependences, lambda step: step // graph.span in prompt)
         self._end = dict(self._time)
         for step, at in self._time.items():
             self._end.update(dict.fromkeys(needs[step], at))
@@ -75,7 +75,7 @@ class _Walker:
 
     def walk(self) -> Walk:
         for place in self._size:
-            if any(step in self._time for step in self._places.steps(place, self._size[place])):
+            if any(step in self._time for step in self._graph.steps(place, self._size[place])):
                 self._count_work(place)
                 self._count_output(place)
                 self._record_outside_reads(place)
@@ -86,20 +86,20 @@ class _Walker:
     def _needs(self) -> Needs:
         needs: Needs = {}
         for place, size in self._size.items():
-            producers = tuple(self._size.get(source) for source in self._places.sources[place])
-            needs.update(self._places.needs(place, size, producers))
+            producers = tuple(self._size.get(source) for source in self._graph.sources[place])
+            needs.update(self._graph.needs(place, size, producers))
         return needs
 
     def _awaiting(self, needs: Needs) -> Needs:
         """Return the dependences of steps that also come after steps whose results they do not read."""
         result: Needs = {}
         for place, size in self._size.items():
-            if not self._places.sources[place]:  # an application delivers rows in ascending order
-                result.update((step, (step - 1,)) for step in self._places.steps(place, size)[1:])
-            producers = tuple(self._size.get(source) for source in self._places.sources[place])
-            awaited = self._places.awaited(place, producers)
+            if not self._graph.sources[place]:  # an application delivers rows in ascending order
+                result.update((step, (step - 1,)) for step in self._graph.steps(place, size)[1:])
+            producers = tuple(self._size.get(source) for source in self._graph.sources[place])
+            awaited = self._graph.awaited(place, producers)
             if awaited:
-                last = self._places.steps(place, size)[-1]
+                last = self._graph.steps(place, size)[-1]
                 result[last] = needs[last] + awaited
         return result
 
@@ -107,14 +107,14 @@ class _Walker:
         """Return the steps that write what is read outside: the tensors advance side by side."""
         begins: list[tuple[float, int, int]] = []
         for place in self._results:
-            steps = self._places.steps(place, self._size[place])
+            steps = self._graph.steps(place, self._size[place])
             begins += [((number + 1) / len(steps), place, step) for number, step in enumerate(steps)]
         return [step for *_, step in sorted(begins)]
 
     def _count_work(self, place: int) -> None:
         """Count scratch in every step, and state from the first to the last."""
-        scratch, state = self._places.work[place]
-        change, steps = self._walk.change, self._places.steps(place, self._size[place])
+        scratch, state = self._graph.work[place]
+        change, steps = self._walk.change, self._graph.steps(place, self._size[place])
         if scratch:
             for at in [self._time[step] for step in steps if step in self._time]:
                 change[at] += scratch
@@ -125,16 +125,16 @@ class _Walker:
 
     def _count_output(self, place: int) -> None:
         """Count the blocks of an operator's output, and the end of those that are not read outside."""
-        memory, size, time = self._places.memories[place], self._size[place], self._time
-        change, steps = self._walk.change, self._places.steps(place, size)
-        if self._places.accumulates[place]:
-            steps, size = steps[-1:], BlockRows(memory.rows)  # its last step writes it
-        if memory.kept:  # it is contiguous
-            change[min(time[step] for step in steps)] += memory.size_bytes
+        tensor, size, time = self._graph.tensors[place], self._size[place], self._time
+        change, steps = self._walk.change, self._graph.steps(place, size)
+        if self._graph.accumulates[place]:
+            steps, size = steps[-1:], BlockRows(tensor.rows)  # its last step writes it
+        if tensor.kept:  # it is contiguous
+            change[min(time[step] for step in steps)] += tensor.size_bytes
             return
         events: dict[int, int] = {}
         for block, step in enumerate(steps):
-            block_bytes = memory.block_bytes(size, block)
+            block_bytes = tensor.block_bytes(size, block)
             if step in time:
                 change[time[step]] += block_bytes
                 events[block] = self._end[step]
@@ -145,26 +145,26 @@ class _Walker:
 
     def _record_outside_reads(self, place: int) -> None:
         size = self._size[place]
-        for operand, source in enumerate(self._places.sources[place]):
+        for operand, source in enumerate(self._graph.sources[place]):
             if source not in self._size:
                 reads = self._walk.reads.setdefault(source, [])
-                steps = self._places.steps(place, size)
-                for step, (lo, hi) in zip(steps, self._places.reach(place, operand, size), strict=True):
+                steps = self._graph.steps(place, size)
+                for step, (lo, hi) in zip(steps, self._graph.reach(place, operand, size), strict=True):
                     if lo < hi and step in self._time:
                         reads.append((self._time[step], lo, hi))
 
     def _find_in_place_candidates(self, place: int) -> None:
         """Count the certain in-place candidates of an operator, and record the others."""
-        places, size, memory = self._places, self._size[place], self._places.memories[place]
-        output = places.written_rows(place, size)
-        if not places.overwrites[place] or (memory.kept and output.rows < memory.rows):
+        graph, size, tensor = self._graph, self._size[place], self._graph.tensors[place]
+        output = graph.written_rows(place, size)
+        if not graph.overwrites[place] or (tensor.kept and output.rows < tensor.rows):
             return
-        steps = places.steps(place, size)
-        writing = steps[-1:] if places.accumulates[place] else steps
+        steps = graph.steps(place, size)
+        writing = steps[-1:] if graph.accumulates[place] else steps
         for block, step in enumerate(writing):
             if step not in self._time:
                 continue
-            target = StepOutput(*memory.block(output, block), memory.block_bytes(output, block), output.lead)
+            target = StepOutput(*tensor.block(output, block), tensor.block_bytes(output, block), output.lead)
             at, sources = self._time[step], self._sources(place, step, target)
             if sources[:1] == [(-1, 0)]:
                 self._walk.change[at] -= target.size_bytes
@@ -173,25 +173,25 @@ class _Walker:
                 self._walk.chances.append(InPlaceCandidate(at, target, tuple(sources)))
 
     def _sources(self, place: int, step: int, target: StepOutput) -> list[tuple[int, int]]:
-        places, size = self._places, self._size[place]
+        graph, size = self._graph, self._size[place]
         sources: list[tuple[int, int]] = []
-        for operand in places.overwrites[place]:
-            source = places.sources[place][operand]
-            lo, hi = places.reach(place, operand, size)[step - places.steps(place, size)[0]]
-            if places.memories[source].kept or (lo, hi) != (target.lo, target.hi):
+        for operand in graph.overwrites[place]:
+            source = graph.sources[place][operand]
+            lo, hi = graph.reach(place, operand, size)[step - graph.steps(place, size)[0]]
+            if graph.tensors[source].kept or (lo, hi) != (target.lo, target.hi):
                 continue
             if source not in self._size or source in self._walk.events:
                 sources.append((source, lo))
                 continue
             rows = self._size[source]
-            dies = self._end[places.producer(source, rows, lo)] == self._time[step]
-            if dies and same_block(places, source, places.written_rows(source, rows), target):
+            dies = self._end[graph.producer(source, rows, lo)] == self._time[step]
+            if dies and same_block(graph, source, graph.written_rows(source, rows), target):
                 return [*sources, (-1, 0)]
         return sources
 
 
-def same_block(places: OrderedGraph, source: int, rows: BlockRows, target: StepOutput) -> bool:
+def same_block(graph: OrderedGraph, source: int, rows: BlockRows, target: StepOutput) -> bool:
     """Return whether a tensor, in blocks of `rows`, has a block with the rows and bytes of a target."""
-    memory, block = places.memories[source], rows.block_of(target.lo)
-    same_bytes = memory.block_bytes(rows, block) == target.size_bytes and rows.lead == target.lead
-    return same_bytes and memory.block(rows, block) == (target.lo, target.hi)
+    tensor, block = graph.tensors[source], rows.block_of(target.lo)
+    same_bytes = tensor.block_bytes(rows, block) == target.size_bytes and rows.lead == target.lead
+    return same_bytes and tensor.block(rows, block) == (target.lo, target.hi)

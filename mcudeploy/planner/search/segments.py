@@ -70,8 +70,8 @@ class Segments:
 
     def __init__(self, flow: Dataflow, order: Sequence[int], work: WorkBytes) -> None:
         self.work, self.effort_units = work, 0
-        self._places = OrderedGraph(flow, order, work)
-        self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._places.whole)]
+        self._graph = OrderedGraph(flow, order, work)
+        self._singles: list[Segment] = [(place, (rows,)) for place, rows in enumerate(self._graph.whole)]
         self._borders: dict[tuple[int, int], tuple[tuple[int, ...], tuple[int, ...]]] = {}
         self._walks: dict[Segment, Walk] = {}
         self._steps_kept = 0
@@ -83,8 +83,8 @@ class Segments:
         """Return the largest sum of live bytes, the place of the operator where it first occurs, and the
         number of segments where it occurs.
         """
-        memories = self._places.memories
-        load = sum(memories[number].size_bytes for number in self._places.inputs)
+        tensors = self._graph.tensors
+        load = sum(tensors[number].size_bytes for number in self._graph.inputs)
         most, peak_operator, occurrences = load, 0, 0
         keys = self._keys(cut_segments)
         self.effort_units += _KEY_UNITS * len(keys)
@@ -127,14 +127,14 @@ class Segments:
 
     def _rows_of(self, number: int, cut_rows: Mapping[int, BlockRows]) -> BlockRows:
         """Return the blocks of a tensor if the operators at some places run in these."""
-        memory = self._places.memories[number]
-        if memory.writer < 0:
-            return memory.cut_rows
-        return self._places.written_rows(number, cut_rows.get(number, self._places.whole[number]))
+        tensor = self._graph.tensors[number]
+        if tensor.writer < 0:
+            return tensor.cut_rows
+        return self._graph.written_rows(number, cut_rows.get(number, self._graph.whole[number]))
 
     def loads(self, cut_segments: CutSegments) -> dict[int, int]:
         """Return the largest sum of live bytes while each operator runs, by place."""
-        load = sum(self._places.memories[number].size_bytes for number in self._places.inputs)
+        load = sum(self._graph.tensors[number].size_bytes for number in self._graph.inputs)
         loads: dict[int, int] = {}
         keys = self._keys(cut_segments)
         self.effort_units += _KEY_UNITS * len(keys)
@@ -146,9 +146,9 @@ class Segments:
 
     def steps(self, cut_segments: CutSegments) -> tuple[Step, ...]:
         """Return the schedule of the whole graph, segment by segment."""
-        span = self._places.span
+        span = self._graph.span
         return tuple(
-            Step(self._places.order[number // span], number % span)
+            Step(self._graph.order[number // span], number % span)
             for segment in self._all(cut_segments)
             for number in self._walk(segment).steps
         )
@@ -164,12 +164,12 @@ class Segments:
             sources, results = self._outside(segment)
             dying = []
             for number in sources:
-                memory = self._places.memories[number]
-                if memory.writer < 0:
-                    rows = memory.cut_rows
+                tensor = self._graph.tensors[number]
+                if tensor.writer < 0:
+                    rows = tensor.cut_rows
                 else:
-                    in_rows = by_rows and not self._places.accumulates[memory.writer]
-                    rows = BlockRows(1 if in_rows else memory.rows)
+                    in_rows = by_rows and not self._graph.accumulates[tensor.writer]
+                    rows = BlockRows(1 if in_rows else tensor.rows)
                 dying.append(self._dying(segment, number, rows))
             profile = self._profile(_Key(segment, tuple(dying), (_ALL,) * len(results)))
             begin = self.border_bytes[segment[0]]
@@ -178,18 +178,18 @@ class Segments:
 
     def _dying(self, segment: Segment, number: int, rows: BlockRows) -> tuple[BlockRows, int]:
         """Return the blocks of a tensor from outside, and those that die if it dies with its last reader."""
-        memory = self._places.memories[number]
-        dies = memory.last < segment[0] + len(segment[1]) and not memory.kept
+        tensor = self._graph.tensors[number]
+        dies = tensor.last < segment[0] + len(segment[1]) and not tensor.kept
         return rows, self._reads(segment, number, rows)[0] if dies else 0
 
     @cached_property
     def border_bytes(self) -> tuple[int, ...]:
         """Return, by place and at the end, the bytes of all tensors at the begin of a segment there."""
         change = [0] * (len(self._singles) + 2)
-        for memory in self._places.memories:
-            change[memory.writer + 1] += memory.size_bytes
-            if not memory.kept:
-                change[max(memory.last, memory.writer) + 1] -= memory.size_bytes
+        for tensor in self._graph.tensors:
+            change[tensor.writer + 1] += tensor.size_bytes
+            if not tensor.kept:
+                change[max(tensor.last, tensor.writer) + 1] -= tensor.size_bytes
         return tuple(accumulate(change[:-1]))
 
     def _all(self, cut_segments: CutSegments) -> list[Segment]:
@@ -204,7 +204,7 @@ class Segments:
     def _keys(self, cut_segments: CutSegments) -> list[_Key]:
         """Return the keys of all segments in order, computed from the end, where nothing is read any more."""
         block_rows = self._block_rows(cut_segments)
-        later = {number: _ALL for number, memory in enumerate(self._places.memories) if memory.kept}
+        later = {number: _ALL for number, tensor in enumerate(self._graph.tensors) if tensor.kept}
         key_parts = []
         for segment in reversed(self._all(cut_segments)):
             sources, results = self._outside(segment)
@@ -216,7 +216,7 @@ class Segments:
                 dying.append((rows, read & ~after))
                 later[source] = after | read
             key_parts.append((segment, tuple(dying), tuple(later.get(one, 0) for one in results)))
-        unread = sum(self._unread(one, block_rows[one], later.get(one, 0)) for one in self._places.inputs)
+        unread = sum(self._unread(one, block_rows[one], later.get(one, 0)) for one in self._graph.inputs)
         first = len(key_parts) - 1
         keys = [_Key(*parts, unread if at == first else 0) for at, parts in enumerate(key_parts)]
         return keys[::-1]
@@ -224,22 +224,22 @@ class Segments:
     def _outside(self, segment: Segment) -> tuple[tuple[int, ...], tuple[int, ...]]:
         span = (segment[0], len(segment[1]))
         if span not in self._borders:
-            self._borders[span] = self._places.borders(segment)
+            self._borders[span] = self._graph.borders(segment)
         return self._borders[span]
 
     def _block_rows(self, cut_segments: CutSegments) -> list[BlockRows]:
         """Return the blocks of every tensor. Graph inputs are cut if anything is."""
-        rows = list(self._places.whole)
+        rows = list(self._graph.whole)
         for first, sizes in cut_segments:
             rows[first : first + len(sizes)] = sizes
-        written = [self._places.written_rows(place, size) for place, size in enumerate(rows)]
-        inputs = (self._places.memories[one] for one in self._places.inputs)
-        return written + [memory.cut_rows if cut_segments else BlockRows(memory.rows) for memory in inputs]
+        written = [self._graph.written_rows(place, size) for place, size in enumerate(rows)]
+        inputs = (self._graph.tensors[one] for one in self._graph.inputs)
+        return written + [tensor.cut_rows if cut_segments else BlockRows(tensor.rows) for tensor in inputs]
 
     def _unread(self, number: int, rows: BlockRows, read: int) -> int:
-        memory = self._places.memories[number]
-        blocks = (block for block in range(rows.count(memory.rows)) if not read >> block & 1)
-        return sum(memory.block_bytes(rows, block) for block in blocks)
+        tensor = self._graph.tensors[number]
+        blocks = (block for block in range(rows.count(tensor.rows)) if not read >> block & 1)
+        return sum(tensor.block_bytes(rows, block) for block in blocks)
 
     def _walk(self, segment: Segment) -> Walk:
         if segment not in self._walks:
@@ -247,7 +247,7 @@ class Segments:
                 self._walks.clear()
                 self._last_reads.clear()
                 self._steps_kept = 0
-            self._walks[segment] = simulate_segment(self._places, segment)
+            self._walks[segment] = simulate_segment(self._graph, segment)
             self._steps_kept += len(self._walks[segment].steps)
             self.effort_units += _WALK_UNITS * len(self._walks[segment].steps)
         return self._walks[segment]
@@ -277,22 +277,22 @@ class Segments:
             blocks[number] = rows, {block: at for block, at in last.items() if dying >> block & 1}
         for number, later in zip(results, key.later, strict=True):
             events = walk.events[number] if later != _ALL else {}
-            rows = self._places.written_rows(number, sizes[number - first])
+            rows = self._graph.written_rows(number, sizes[number - first])
             blocks[number] = rows, {block: at for block, at in events.items() if not later >> block & 1}
         change = list(walk.change)
         self.effort_units += _PROFILE_UNITS * len(change)
         change[1] -= key.unread_bytes
         for number, (rows, deaths) in blocks.items():
-            memory = self._places.memories[number]
+            tensor = self._graph.tensors[number]
             for block, at in deaths.items():
-                change[at + 1] -= memory.block_bytes(rows, block)
+                change[at + 1] -= tensor.block_bytes(rows, block)
         for chance in walk.chances:
             if self._applies(chance, blocks):
                 change[chance.time] -= chance.target.size_bytes
                 change[chance.time + 1] += chance.target.size_bytes
         *loads, net = accumulate(change[:-1])
         most = max(loads, default=0)
-        span = self._places.span
+        span = self._graph.span
         by_place: dict[int, int] = {}
         for step, load in zip(walk.steps, loads, strict=False):
             place = step // span
@@ -306,9 +306,9 @@ class Segments:
         for number, row in chance.sources:
             if number < 0:
                 return True
-            memory, (rows, deaths) = self._places.memories[number], blocks[number]
-            movable = rows.rows == memory.rows or not memory.unaligned  # rows match the input's array
+            tensor, (rows, deaths) = self._graph.tensors[number], blocks[number]
+            movable = rows.rows == tensor.rows or not tensor.unaligned  # rows match the input's array
             dies = deaths.get(rows.block_of(row)) == chance.time
-            if movable and dies and same_block(self._places, number, rows, chance.target):
+            if movable and dies and same_block(self._graph, number, rows, chance.target):
                 return True
         return False
