@@ -89,7 +89,7 @@ def devices_options(command: Command) -> Command:
         else:
             _require_boards(ports, measurers)
             if probe is not None and len(ports) > 1:
-                raise UsageError("--probe is of one board: several --port choose their probes themselves")
+                raise UsageError("--probe is for one board: several --port choose their probes themselves")
             targets = tuple(target_of(board, port, probe, flasher, False) for port in ports or (None,))
         command(*args, targets=targets, **rest)
 
@@ -112,7 +112,7 @@ def _targets_of_map(
     from mcudeploy.toolchain.hardware_map import entries_for
 
     if probe is not None and is_typed("probe"):
-        raise UsageError("--probe is of one board: a hardware map names the probes of its boards")
+        raise UsageError("--probe is for one board: a hardware map names the probes of its boards")
     entries = entries_for(board, hardware_map)
     if measurers is not None and measurers > len(entries) and is_typed("measurers"):
         raise UsageError(f"--measurers {measurers}: {hardware_map} has {len(entries)} of {board.name}")

@@ -120,7 +120,7 @@ def test_a_hardware_map_names_the_boards(
     for extra, message in [
         ("--port C", "exclude each other"),
         ("--measurers 3", "has 2 of tiny"),
-        ("--probe X", "--probe is of one board"),
+        ("--probe X", "--probe is for one board"),
         ("--emulate", "--hardware-map names a real board's hardware-map; tiny runs in the emulator"),
     ]:
         result = mcudeploy_command(f"{line} {extra}")

@@ -69,7 +69,7 @@ def test_the_examples_of_the_docs(tmp_path: Path) -> None:
             "link.latency_seconds: Input should be greater than or equal to 0",
         ),
         (GOOD.partition("[link]")[0], "link: Field required"),
-        ("height = 200\n" + GOOD, "width x height are 400 units, at most 256 are planned"),
+        ("height = 200\n" + GOOD, "width x height are 400 units; the limit is 256"),
         ("ram_bytes = 0\n" + GOOD, "ram_bytes: Input should be greater than 0"),
         ("width = = 2", "t.toml is not valid TOML"),
         ("\udcff", "t.toml is not valid TOML"),

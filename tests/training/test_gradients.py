@@ -156,7 +156,7 @@ def test_an_input_called_as_a_parameter_is_refused(tmp_path: Path) -> None:
     for node in model.graph.node:
         node.input[:] = ["conv_0_weights" if it == "x" else it for it in node.input]
     model.graph.input[0].name = "conv_0_weights"
-    with pytest.raises(ModelError, match="'conv_0_weights', as a parameter of the step is: rename it"):
+    with pytest.raises(ModelError, match="'conv_0_weights', the name of a parameter of the step: rename it"):
         step_of(save(model, tmp_path), "cross-entropy")
 
 

@@ -130,7 +130,7 @@ def test_models_that_are_not_trained(folder: Path) -> None:
     (end,) = model.graph.output
     model.graph.output.append(onnx.helper.make_tensor_value_info(relu.output[0], 1, [1, 6, 4, 4]))
     save(model, folder, "two")
-    names = f"has 2 outputs, {end.name!r}, {relu.output[0]!r}, and the loss is that of one: write a file"
+    names = f"has 2 outputs, {end.name!r}, {relu.output[0]!r}, and a loss has one: write a file"
     refused(RUN.replace("net.onnx", "two.onnx") + " --data data.npz", names, code=4)
 
 
@@ -183,7 +183,7 @@ def test_an_operator_without_gradient(folder: Path) -> None:
     save(net.model(), folder, "inner")
     run = RUN.replace("net.onnx", "inner.onnx")
     assert report(f"{run} --data data.npz --update last:1")["verified"]
-    refused(f"{run} --data data.npz --update last:2", "a division by a constant, and no other", code=4)
+    refused(f"{run} --data data.npz --update last:2", "only a division by a constant has a gradient", code=4)
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_an_operator_without_gradient(folder: Path) -> None:
         ("--update sparse:", "sparse: lacks the file: take sparse:FILE"),
         ("--update lora:9", "no layer has more weights than factors of this rank would have"),
         ("--rate 0", "0.0 is not in the range"),
-        ("--rate 10 --weight-decay 1", "times the rate it is in [0, 1)"),
+        ("--rate 10 --weight-decay 1", "times the rate it must be in [0, 1)"),
         ("--batch 0", "0 is not in the range"),
         ("--clip-norm 1 --momentum 0.5", "--clip-norm is not for --momentum"),
         ("--stateful --hop 2", "--stateful, --hop are not for a training step"),

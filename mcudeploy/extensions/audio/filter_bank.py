@@ -58,7 +58,7 @@ class FilterBankRoot(PlainOperator):
         if any(len(table) != self.channels + 1 for table in (points, places, widths)):
             raise ValueError(f"{self.channels} channels need {self.channels + 1} ranges")
         if constants["weights"].shape != constants["rest"].shape:
-            raise ValueError("its weights differ in number")
+            raise ValueError("its weights and its rest differ in number")
         beyond = (points + widths > inputs[0].elements) | (places + widths > constants["weights"].size)
         if np.any(beyond & (widths > 0)):
             raise ValueError("its ranges end beyond the spectrum or the weights")

@@ -59,7 +59,7 @@ def micro_speech(front: FrontEnd, *, quantized: bool, esphome: bool = False) -> 
     correction = front.length.bit_length() - 1 - _WEIGHT_BITS // 2
     if correction < 0:
         raise UsageError(
-            f"a window of {front.window} samples is too short for micro-speech: 33 and more are not"
+            f"a window of {front.window} samples is too short for micro-speech, which takes 33 or more"
         )
     draft = FileDraft()
 

@@ -47,7 +47,7 @@ def contents_of_file(path: Path) -> Contents:
         raise ModelError(f"{path} cannot be read: {error.strerror}") from error
     if content[4:8] != IDENTIFIER:
         raise UsageError(
-            f"--before joins .tflite files, and {path} is none: convert it, or call both libraries"
+            f"--before joins .tflite files, and {path} is not one: convert it, or call both libraries"
         )
     return contents_of(content, str(path))
 
@@ -99,8 +99,8 @@ def _rows(row: TfliteTensor, window: TfliteTensor) -> int:
         )
     if row.scales is not None and row.scales != window.scales:
         raise UsageError(
-            "the front end and the model have different scales: quantise the model with the front end's, or "
-            "write the front end without"
+            "the front end and the model have different scales: quantise the model with the scale of the "
+            "front end, or write a front end without a scale"
         )
     if not row.elements:
         raise UsageError(f"the front end makes {list(row.shape)}: no features")

@@ -115,7 +115,7 @@ def _operations(words: Sequence[int]) -> Iterator[_Operation]:
         or size % _HEADER_WORDS
         or not 0 < size < 1 << 16
     ):
-        raise ValueError("its payload does not have its length")
+        raise ValueError("its payload states a wrong header or length")
     registers: dict[str, int] = {}
     commands = list(decode(words[_HEADER_WORDS:]))
     for command in commands[:-1]:

@@ -138,7 +138,7 @@ class RescaleInt16(ElementwiseOperator):
         (source,) = inputs
         types = {source.dtype, output.dtype}
         if not types <= {DType.INT8, DType.INT16}:
-            raise ValueError(f"{operator.name}: from {source.dtype} to {output.dtype}")
+            raise ValueError(f"{operator.name} rescales int8 and int16, not {source.dtype} to {output.dtype}")
         if max(self.above.exponent, self.below.exponent) > _MOST_EXPONENT:
             raise ValueError(
                 f"{operator.name}: the scale of its result is too small: a factor of 2^{_MOST_EXPONENT} and "

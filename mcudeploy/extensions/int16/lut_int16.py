@@ -32,7 +32,7 @@ class LutInt16(ElementwiseOperator):
         table = operator.constants["table"]
         if table.dtype != np.int16 or table.shape != (TABLE_SIZE,):
             raise ValueError(
-                f"{operator.name}: its table is {table.dtype} {table.shape}, needed is int16[513]"
+                f"{operator.name}: its table is {table.dtype} {table.shape}, it must be int16[513]"
             )
         params: Params = {"table": table, "row_elements": output.shape[1] * output.shape[2]}
         return KernelCall("lut_s16", params)

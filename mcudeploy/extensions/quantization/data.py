@@ -298,7 +298,7 @@ def _fit(value: Array, info: Info, where: str) -> Array:
         if bad:
             raise UsageError(
                 f"{where} has {count_text(bad, 'value')} for {name!r} that {agree(bad, 'is', 'are')} not "
-                "finite: NaN and infinity have no place among int8"
+                "finite: int8 has no NaN and no infinity"
             )
     return np.ascontiguousarray(fitted)
 

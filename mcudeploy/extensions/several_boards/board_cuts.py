@@ -71,7 +71,7 @@ def board_partition(
             return min(partitions, key=lambda it: (it.frame_seconds, it.latency_seconds))
     raise FitError(
         f"the weights of {model.path.name} do not fit the flash of these boards in their order: add a board, "
-        "or one with more flash"
+        "or take one with more flash"
     )
 
 

@@ -79,8 +79,8 @@ def planned(number: int, stage: Stage, target: Target, options: Options, progres
     home = _home(board, size)
     if home is None:
         raise FitError(
-            f"board {number + 1} ({board.name}): payloads of {size:,} bytes leave nothing of its memories: "
-            "add a board, or one with more memory"
+            f"board {number + 1} ({board.name}): no fast memory has room for payloads of {size:,} bytes: add "
+            "a board, or take one with more memory"
         )
     names = {memory.name for memory in board.memories}
     limits = {name: limit for name, limit in options.memory_limits if name in names}

@@ -89,9 +89,9 @@ def _is_chain(names: str | None, board: Board | None) -> bool:
     several = names is not None and "board" not in typed
     if not several and typed & {"link", "frames"}:
         name = min(typed & {"link", "frames"})
-        raise UsageError(f"--{name} is of a chain of boards: name them with --chain")
+        raise UsageError(f"--{name} is for a chain of boards: name them with --chain")
     if several and is_typed("probe"):
-        raise UsageError("--probe is of one board: the ports of a chain choose its probes")
+        raise UsageError("--probe is for one board: the ports of a chain choose its probes")
     return several
 
 

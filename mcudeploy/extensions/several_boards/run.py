@@ -100,8 +100,8 @@ def run_chain(
         _require_rate(target.board, request.link)
         if not PASSES_DESCRIPTORS and (target.emulated or target.board.is_host):
             raise UsageError(
-                f"Windows joins no programs by sockets, and {target.board.name} would be one: run the chain "
-                "on Linux (in WSL), or on boards"
+                f"{target.board.name} would be a program joined to others by sockets, which Windows cannot "
+                "do: run the chain on Linux (in WSL), or on real boards"
             )
     if options.hop is not None:
         raise UsageError("--hop is for one board, which keeps rows between runs: leave it out with --chain")

@@ -145,7 +145,7 @@ class Forward:
         shape = self.nodes.constants[initial].shape
         if self.nodes.input(name, shape) != name:
             raise ModelError(
-                f"an input or output is called {name!r}, as a parameter of the step is: rename it"
+                f"the model has an input or output {name!r}, the name of a parameter of the step: rename it"
             )
         return self.nodes.add(functions.PARAMETER, [name, initial], shape, f"{name}_now", perm=list(perm))
 

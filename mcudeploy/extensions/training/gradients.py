@@ -162,7 +162,7 @@ def _binary(backward: Backward, operator: Operator, gradient: str) -> None:
             else:
                 other = nodes.reals(operator.constants["constant"].transpose(2, 0, 1)[np.newaxis])
             if op.function == "div" and op.constant_operand != 1:
-                raise NotTrainable("gradients pass a division by a constant, and no other")
+                raise NotTrainable("only a division by a constant has a gradient here")
             passed = nodes.add("Mul" if op.function == "mul" else "Div", [gradient, other], shape)
         elif op.function == "sub" and operand == 1:
             passed = nodes.add("Neg", [gradient], shape)

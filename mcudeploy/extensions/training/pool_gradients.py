@@ -27,7 +27,7 @@ def _to_largest(backward: Backward, operator: Operator, gradient: str, op: MaxPo
     forward, nodes = backward.forward, backward.forward.nodes
     if prod(op.kernel_shape) > MOST_TAPS:
         rows, cols = op.kernel_shape
-        raise NotTrainable(f"its window of {rows} x {cols} is too large: gradients pass {MOST_TAPS} taps")
+        raise NotTrainable(f"its window of {rows} x {cols} has more than {MOST_TAPS} taps")
     (source,) = operator.inputs
     image, shape = forward.images[source], forward.graph.tensors[source].shape
     taps = nodes.add_taps(image, nodes.shapes[gradient], **pool_window(op, shape))

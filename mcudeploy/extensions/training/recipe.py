@@ -133,15 +133,15 @@ class Recipe:
 
     def __post_init__(self) -> None:
         if not isfinite(self.rate) or self.rate <= 0:
-            raise UsageError(f"--rate {self.rate:g}: a learning rate is above 0")
+            raise UsageError(f"--rate {self.rate:g}: a learning rate must be above 0")
         if not isfinite(self.weight_decay) or not 0 <= self.rate * self.weight_decay < 1:
-            raise UsageError(f"--weight-decay {self.weight_decay:g}: times the rate it is in [0, 1)")
+            raise UsageError(f"--weight-decay {self.weight_decay:g}: times the rate it must be in [0, 1)")
         if not 0 <= self.momentum < 1:
-            raise UsageError(f"--momentum {self.momentum:g}: it is in [0, 1)")
+            raise UsageError(f"--momentum {self.momentum:g}: it must be in [0, 1)")
         if not 1 <= self.batch <= MOST_SAMPLES:
-            raise UsageError(f"--batch {self.batch}: it is from 1 to {MOST_SAMPLES:,}")
+            raise UsageError(f"--batch {self.batch}: it must be from 1 to {MOST_SAMPLES:,}")
         if self.clip_norm is not None and not 0 < self.clip_norm < inf:
-            raise UsageError(f"--clip-norm {self.clip_norm:g}: a norm is above 0")
+            raise UsageError(f"--clip-norm {self.clip_norm:g}: a norm must be above 0")
         if self.clip_norm is not None and self.momentum:
             raise UsageError(
                 "--clip-norm is not for --momentum, which sums in place, so that no gradient exists whole: "

@@ -214,8 +214,8 @@ def _require_trainable(graph: Graph) -> GraphIO:
     if len(graph.outputs) != 1:
         names = ", ".join(repr(printable(io.name)) for io in graph.outputs)
         raise ModelError(
-            f"the model has {len(graph.outputs)} outputs, {names}, and the loss is that of one: write a file "
-            "with one output (onnx.utils.extract_model)"
+            f"the model has {len(graph.outputs)} outputs, {names}, and a loss has one: write a file with one "
+            "output (onnx.utils.extract_model)"
         )
     return graph.outputs[0]
 

@@ -62,7 +62,7 @@ def parameter(builder: Builder, node: Node) -> None:
     index = np.argsort(stored_order).astype(np.int32).reshape(info.shape)
     state = state_input(builder, name, (1, 1, stored_order.size), None, index)
     if state is None:
-        raise Unsupported("no update replaces it")
+        raise Unsupported("no update changes this parameter")
     builder.values[node.output] = OnnxValue(state, index, real=True)
 
 

@@ -65,7 +65,7 @@ class SquareSum(PlainOperator):
         """All elements are read. Raises ValueError for a shape that is not a vector."""
         ((rows, cols, elements),) = inputs
         if (rows, cols) != (1, 1):
-            raise ValueError("squares are those of a vector")
+            raise ValueError(f"{inputs[0]} is not a vector")
         axes = (*spatial_axes((1, 1, 1)), reduced_axis("n", elements))
         return LoopNest(axes, ((Index(), Index(), Index.of(n=1)),), ELEMENTWISE)
 

@@ -64,7 +64,7 @@ def prelu(backward: Backward, operator: Operator, gradient: str) -> None:
     source, *others = operator.inputs
     slopes = operator.constants.get("constant")
     if others or op.constant_operand != 1 or slopes is None or slopes.shape[:2] != (1, 1):
-        raise NotTrainable("gradients pass a prelu with constant slopes of the channels, and no other")
+        raise NotTrainable("only a prelu with a constant slope for each channel has a gradient here")
     _sloped(backward, source, gradient, backward.forward.images[source], slopes.reshape(-1))
 
 

@@ -58,9 +58,9 @@ class Topology(_TopologyFacts):
         if len(kinds) != 1:
             raise ValueError(f"one of board, core and systolic says what a unit is, not {len(kinds)} of them")
         if self.board is None and self.clock_hz is None:
-            raise ValueError("clock_hz is missing: only a board has its own")
+            raise ValueError("clock_hz is missing: only a board states it by itself")
         if self.count > _MOST_UNITS:
-            raise ValueError(f"width x height are {self.count} units, at most {_MOST_UNITS} are planned")
+            raise ValueError(f"width x height are {self.count} units; the limit is {_MOST_UNITS}")
         return self
 
     @property
