@@ -376,11 +376,17 @@ def _ragged(dtype: DType) -> Iterator[Graph]:
             yield weighted(near, (9, width + 3, channels), (channels, *size, 1), dtype)
 
 
+_WITHOUT_TIES = 0.35
+"""An output scale that is not a power of two times that of the inputs: sums have no ties."""
+
+
 def _elementwise(dtype: DType) -> Iterator[Graph]:
     for shape in SHAPES:
         for function in ("add", "sub", "mul", "div"):
             for second, low in ((shape, -math.inf), (shape, 0.0), ((1, 1, shape[2]), -math.inf)):
                 yield one_operator(Binary(function, low=low), (shape, second), dtype)
+                if dtype is DType.INT8 and function == "add":
+                    yield one_operator(Binary(function, low=low), (shape, second), dtype, scale=_WITHOUT_TIES)
                 if dtype is DType.INT8 and function != "div":
                     yield one_operator(Binary(function, low=low, rounding="tflite"), (shape, second), dtype)
         if dtype is DType.INT8:

@@ -74,6 +74,22 @@ static inline void mcud_window_rows(const mcud_tensor *tensor, int32_t start, in
     }
 }
 
+/* The number of output rows from `row` on, before `end_row`, whose windows have no padding above and below and read
+ * rows that are contiguous. */
+static inline int32_t mcud_rows_alike(const mcud_tensor *in, const mcud_window *window, int32_t input_rows, int32_t row,
+                                      int32_t end_row)
+{
+    const int32_t reach = (window->kernel_rows - 1) * window->dilation_rows + 1;
+    const int32_t top = row * window->stride_rows - window->pad_top;
+    const int32_t last = (end_row - 1) * window->stride_rows - window->pad_top + reach;
+    const int32_t end = last < input_rows ? last : input_rows;
+    if (top < 0 || top + reach > end) {
+        return 0;
+    }
+    const int32_t left = mcud_run_end(in, top, end) - top - reach;
+    return left < 0 ? 0 : left / window->stride_rows + 1;
+}
+
 /* The source of one output pixel's taps. */
 typedef struct {
     const uint8_t *memory;   /* of the input */

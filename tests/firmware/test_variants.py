@@ -292,6 +292,19 @@ def blocks_of_pixels(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
 
 
 @st.composite
+def columns(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
+    """A convolution whose rows have one window, which has all columns; of all channels or of each."""
+    cols, channels = draw(st.sampled_from([1, 1, 3])), draw(st.one_of(st.integers(1, 9), st.integers(15, 40)))
+    rows, height = draw(st.integers(1, 24)), draw(st.integers(1, 6))
+    top = draw(st.integers(0, height - 1))
+    bottom = max(draw(st.integers(0, 2)), height - rows - top)
+    groups = draw(st.sampled_from([1, channels]))
+    outputs = draw(st.integers(1, 9)) if groups == 1 else channels
+    stride, pads = (draw(st.integers(1, 3)), 1), (top, 0, bottom, 0)
+    return Conv2d(outputs, (height, cols), stride, pads=pads, groups=groups), (rows, cols, channels)
+
+
+@st.composite
 def many_outputs(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
     """A convolution with more output channels than the sums of a vector."""
     shape = (draw(st.integers(1, 4)), draw(st.integers(1, 8)), draw(st.integers(1, 9)))
@@ -710,6 +723,12 @@ def test_convolutions_of_int16(host: Device, board: Device, work: Work) -> None:
 @given(work=convolutions(tiles(), large=False))
 @settings(unhurried, max_examples=examples(4, 8))
 def test_tiles_of_a_core_are_those_of_portable_c(host: Device, board: Device, work: Work) -> None:
+    check(host, board, work)
+
+
+@given(work=convolutions(columns(), large=False))
+@settings(unhurried, max_examples=examples(6, 12))
+def test_rows_of_one_window(host: Device, board: Device, work: Work) -> None:
     check(host, board, work)
 
 

@@ -31,6 +31,13 @@ typedef struct {
 #else
 #include "mcud_vector_bytes_c.h"
 #endif
+
+/* See mcud_vector_mve.h: other cores take ties in their stride. */
+static inline void mcud_vector_add_untied(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
+                                          const mcud_sum_quant *addition)
+{
+    mcud_vector_add(a, b, out, count, addition);
+}
 #endif
 
 #endif

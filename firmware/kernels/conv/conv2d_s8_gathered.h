@@ -55,6 +55,23 @@ static void convolve(const mcud_op *op, const mcud_vector_channels *to, window *
     int32_t waiting = 0; /* windows gathered */
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->window.stride_rows - params->window.pad_top;
+        const int32_t alike =
+            params->is_column ? mcud_rows_alike(op->in[0], &params->window, params->dims.input_rows, row, end_row) : 0;
+        if (alike > 0) {
+            if (waiting > 0) {
+                MULTIPLY(to, patch, params->patch_values, waiting, out);
+                out += waiting * params->dims.output_channels;
+            }
+            mcud_vector_channels in_place = *to;
+            in_place.reads_on = 0;
+            MULTIPLY(&in_place, mcud_row(op->in[0], top), params->window.stride_rows * params->row_values, alike, out);
+            out += alike * params->dims.output_channels;
+            pixels -= waiting + alike;
+            block = mcud_vector_next_pixels(pixels, params->pixels);
+            waiting = 0;
+            row += alike - 1;
+            continue;
+        }
         from->rows = mcud_row_taps(&params->window, top, params->dims.input_rows);
         mcud_window_rows(op->in[0], top, params->window.dilation_rows, from->rows, offsets);
         const int32_t end_inside =

@@ -36,6 +36,7 @@ static inline void multiply_windows(const mcud_op *op, int32_t first_row, int32_
     const int8_t **taps = mcud_pointers(offsets + params->window.kernel_rows);
     int8_t *const out = mcud_row(op->out, first_row);
     int8_t *y = out;
+    const int32_t is_column = params->dims.output_cols == 1 && params->end_inside > params->first_inside;
     for (int32_t row = first_row; row < end_row; row++) {
         const int32_t top = row * params->window.stride_rows - params->window.pad_top;
         const mcud_taps rows = mcud_row_taps(&params->window, top, params->dims.input_rows);
@@ -47,6 +48,16 @@ static inline void multiply_windows(const mcud_op *op, int32_t first_row, int32_
                 cols = mcud_col_taps(&params->window, left, params->dims.input_cols);
             }
             find_taps(op, offsets, rows, cols, left, taps);
+            const int32_t rows_alike =
+                is_column ? mcud_rows_alike(op->in[0], &params->window, params->dims.input_rows, row, end_row) : 0;
+            if (rows_alike > 1) {
+                const int32_t next = params->window.stride_rows * (int32_t)op->in[0]->row_bytes;
+                const mcud_windows_alike alike = {taps, tap_count, 0, next, rows_alike, channels};
+                MULTIPLY(params, &alike, y);
+                y += rows_alike * channels;
+                row += rows_alike - 1;
+                break;
+            }
             int32_t count = 1; /* pixels whose windows share these taps */
             if (rows.end - rows.first == params->window.kernel_rows &&
                 cols.end - cols.first == params->window.kernel_cols) {

@@ -14,7 +14,12 @@ void mcud_add_s8_mve(const mcud_op *op, int32_t first_row, int32_t end_row)
         const int8_t *b = mcud_operand_s8(params->b, tensors.b, row, params->broadcast.b_row_step);
         int8_t *const out = mcud_row(op->out, row);
         for (int32_t col = 0; col < params->broadcast.cols; col++) {
-            mcud_vector_add(a, b, out + col * params->broadcast.channels, params->broadcast.channels, &addition);
+            int8_t *const y = out + col * params->broadcast.channels;
+            if (params->has_ties) {
+                mcud_vector_add(a, b, y, params->broadcast.channels, &addition);
+            } else {
+                mcud_vector_add_untied(a, b, y, params->broadcast.channels, &addition);
+            }
             a += params->broadcast.a_col_step;
             b += params->broadcast.b_col_step;
         }

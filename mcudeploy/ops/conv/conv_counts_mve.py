@@ -6,6 +6,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from mcudeploy.ir.interval import Interval
 from mcudeploy.ir.opdef import Counts, CountsOf
 from mcudeploy.ops.common import merged, scaled
@@ -46,8 +48,26 @@ def pointwise(fields: Fields) -> CountsOf:
 
 
 def general(fields: Fields) -> CountsOf:
-    """conv2d_s8_mve: windows are gathered, those with padding one by one, and multiplied."""
-    return gathered(fields, multiplied)
+    """conv2d_s8_mve: windows are gathered, those with padding one by one, and multiplied; those of a column
+    where they lie.
+    """
+    usual = gathered(fields, multiplied)
+    windows, depth = Windows(fields), fields["patch_values"]
+
+    def counts(rows: Interval) -> Counts:
+        first, end = _without_padding(windows, fields["window.kernel_rows"], rows)
+        padded = [usual(part) for part in (Interval(rows.lo, first), Interval(end, rows.hi)) if part]
+        runs = {end - first: 1} if end > first else {}
+        products = multiplied(runs, fields["group_outputs"], depth, reads_on=False)
+        return merged(*padded, {"rows": len(runs)} | products) | {"calls": 1, "groups": 1}
+
+    return counts if fields["is_column"] else usual
+
+
+def _without_padding(windows: Windows, kernel_rows: int, rows: Interval) -> tuple[int, int]:
+    """The first and end of the rows whose windows have no padding above and below."""
+    (inside,) = np.nonzero(windows.rows(rows) == kernel_rows)
+    return (rows.lo + int(inside[0]), rows.lo + int(inside[-1]) + 1) if len(inside) else (rows.hi, rows.hi)
 
 
 def gathered(fields: Fields, multiplied: Multiplied) -> CountsOf:
@@ -162,6 +182,23 @@ class TapLists:
         """The taps of a window."""
         return self.kernel_rows * self.kernel_cols
 
+    def joined(self, counts: CountsOf, products: Callable[[int, int], Counts]) -> CountsOf:
+        """Return `counts`, in which rows of one window without padding share the list of the first one.
+
+        `products`: of a number of windows, by the pixels of each.
+        """
+        if self.windows.outputs > 1 or self.inner == 0:
+            return counts
+
+        def of_column(rows: Interval) -> Counts:
+            first, end = _without_padding(self.windows, self.kernel_rows, rows)
+            if end - first < 2:
+                return counts(rows)
+            listed = [counts(part) for part in (Interval(rows.lo, first + 1), Interval(end, rows.hi)) if part]
+            return merged(*listed, products(end - first - 1, 1)) | {"calls": 1}
+
+        return of_column
+
     def whole(self, rows: Interval) -> int:
         """Return the number of rows whose windows have no padding above and below."""
         return int((self.windows.rows(rows) == self.kernel_rows).sum())
@@ -209,7 +246,7 @@ def depthwise(fields: Fields) -> CountsOf:
         ones = listed["lists"] - (whole if inner else 0)
         return listed | merged(scaled(alone, ones), scaled(together, whole))
 
-    return counts
+    return tap_lists.joined(counts, products)
 
 
 def by_four_rows(fields: Fields) -> CountsOf:
@@ -289,20 +326,29 @@ def multiplied(runs: dict[int, int], channels: int, depth: int, *, reads_on: boo
     """
     fours = -(-channels // 4)
     counts: dict[str, int] = defaultdict(int)
+    vectors = whole_vectors(depth)
     for pixels, times in runs.items():
         counts["runs"] += times
         counts["copied_pixels"] += pixels * times if channels % 4 else 0
-        if depth <= 2 * VECTOR:  # an incomplete block repeats a pixel
-            size, name = (3, "shallow") if depth <= VECTOR else (2, "middle")
-            counts["blocks"] += -(-pixels // size) * times
-            counts[name] += -(-pixels // size) * times * fours
-            continue
         left, alone = pixels, int(depth % VECTOR > 0 and not reads_on)
-        for size in (4, 2, 1):
-            blocks = (left - alone) // size if size > 1 else left
-            left -= blocks * size
-            if blocks:  # not every kernel takes blocks of each size
+        if depth <= 2 * VECTOR:
+            size, name = (3, "shallow") if depth <= VECTOR else (2, "middle")
+            blocks, left = divmod(pixels, size)
+            if left == 2:  # a third pixel is another one again
+                blocks, left = blocks + 1, 0
+            if blocks:
                 counts["blocks"] += blocks * times
-                counts[f"fours_{size}"] += blocks * times * fours
-                counts[f"vectors_{size}"] += blocks * times * fours * whole_vectors(depth)
+                counts[name] += blocks * times * fours
+        else:
+            for size in (4, 2):
+                blocks = (left - alone) // size
+                left -= blocks * size
+                if blocks:  # not every kernel takes blocks of each size
+                    counts["blocks"] += blocks * times
+                    counts[f"fours_{size}"] += blocks * times * fours
+                    counts[f"vectors_{size}"] += blocks * times * fours * vectors
+        if left:
+            counts["singles"] += left * times
+            counts["fours_1"] += left * times * fours
+            counts["vectors_1"] += left * times * fours * vectors
     return dict(counts)

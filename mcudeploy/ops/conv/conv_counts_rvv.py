@@ -73,7 +73,7 @@ def depthwise(fields: Fields) -> CountsOf:
         ones = listed["lists"] - (whole if lists.inner else 0)
         return listed | merged(scaled(alone, ones), scaled(together, whole))
 
-    return counts
+    return lists.joined(counts, products)
 
 
 def _multiplied(blocks: dict[int, int], channels: int, depth: int) -> Counts:

@@ -30,6 +30,8 @@ class VectorKernel:
     """Numbers of windows that it can gather at a time, the largest first."""
     read_bytes: int = 0
     """Bytes after the windows that the kernel reads and ignores."""
+    takes_columns: bool = False
+    """Whether it multiplies windows where they lie, if rows have one, whose taps are contiguous."""
 
 
 def gathered(
@@ -50,6 +52,7 @@ def gathered(
         "group_words": records.size // groups,
         "in_runs": int(in_runs),
     } | inside
+    facts["is_column"] = int(kernel.takes_columns and _is_column(fields, facts, kernel.read_bytes))
     zero_point = {"input_zero_point": fields["input_zero_point"]}
 
     def by(pixels: int) -> KernelCall:
@@ -62,6 +65,15 @@ def gathered(
 
     usual = next((it for it in kernel.pixels if it * patch <= _MOST_GATHERED_BYTES), kernel.pixels[-1])
     return by(usual), *(by(pixels) for pixels in kernel.pixels if pixels != usual)
+
+
+def _is_column(fields: Mapping[str, Any], facts: Mapping[str, int], read_bytes: int) -> bool:
+    """Whether rows have one window, which reads them as a whole; the next window has what is read in vain."""
+    values = fields["dims.input_cols"] * fields["dims.input_channels"]
+    whole = fields["groups"] == fields["window.dilation_rows"] == 1 and values == facts["row_values"]
+    inside = fields["dims.output_cols"] == facts["end_inside"] - facts["first_inside"] == 1
+    in_vain = -fields["window.kernel_rows"] * values % (read_bytes + 1)
+    return bool(inside and whole and fields["window.stride_rows"] * values >= in_vain)
 
 
 def columns_inside(fields: Mapping[str, Any]) -> dict[str, int]:

@@ -30,7 +30,12 @@ _MOST_PLACES = 256
 _PAIR = 2
 """Output channels multiplied with pixels at a time."""
 _GENERAL = VectorKernel(
-    "conv2d_s8_mve", Isa.MVE, conv_counts_mve.general, pixels=(12, 4, 2, 1), read_bytes=VECTOR - 1
+    "conv2d_s8_mve",
+    Isa.MVE,
+    conv_counts_mve.general,
+    pixels=(12, 4, 2, 1),
+    read_bytes=VECTOR - 1,
+    takes_columns=True,
 )
 
 

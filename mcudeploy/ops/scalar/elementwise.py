@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cache
 from math import inf
 from typing import Any, ClassVar
 
@@ -238,10 +239,10 @@ class Binary(BroadcastOperator):
                 mode = "exact" if exact else ""
                 return KernelCall("add_s8_tflite", params | {"exact": exact}, mode=mode, counts=counts)
             case "add" | "sub":
-                params = operands | within("quant", _add_arithmetic(a, b, sign, target)) | clip
-                vectors = KernelCall("add_s8_mve", params, isa=Isa.MVE, counts=counts)
-                others = (vectors,) if by_one else ()
-                return KernelCall("add_s8", params, counts=_add_counts(strides), others=others)
+                numbers = _add_arithmetic(a, b, sign, target)
+                sums = operands | within("quant", numbers)
+                others = (_sum_by_vectors(sums, numbers, clip, counts),) if by_one else ()
+                return KernelCall("add_s8", sums | clip, counts=_add_counts(strides), others=others)
             case "mul":
                 twice = self.rounding == "tflite"
                 params = operands | _mul_arithmetic(a, b, target, twice=twice) | clip
@@ -336,6 +337,21 @@ def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantizati
                 "zero_point": out.zero_point,
             }
     raise ValueError(f"input scales {a.scale}, {b.scale} are too large for the output scale {out.scale}")
+
+
+def _sum_by_vectors(sums: Params, numbers: Mapping[str, int], clip: Params, counts: CountsOf) -> KernelCall:
+    """add_s8_mve: sums without ties take fewer instructions."""
+    tied = _has_ties(*numbers.values())
+    params = sums | {"has_ties": int(tied)} | clip
+    return KernelCall("add_s8_mve", params, mode="ties" if tied else "", isa=Isa.MVE, counts=counts)
+
+
+@cache
+def _has_ties(a_multiplier: int, b_multiplier: int, constant: int, shift: int, _: int) -> bool:
+    """Whether a sum of two int8 values may lie halfway between two results; see _add_arithmetic."""
+    values, half = np.arange(-128, 128, dtype=np.int64), 1 << (shift - 1)
+    sums = (values * a_multiplier)[:, None] + values * b_multiplier + constant
+    return bool(np.any(sums & (2 * half - 1) == half))
 
 
 def sum_error(a: Quantization, b: Quantization, out: Quantization) -> float:

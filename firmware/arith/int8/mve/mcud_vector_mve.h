@@ -99,40 +99,52 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     return weights;
 }
 
+/* Four sums with loads between multiplications, `round` and the results. */
+#define MCUD_ADD_FOURS(round)                                                                                \
+    "wlstp.32 lr, %[count], 2f\n"                                                                            \
+    "1:\n\t"                                                                                                 \
+    "vldrb.s32 %q[v], [%[a]], #4\n\t"                                                                        \
+    "vmlas.s32 %q[v], %q[a_multiplier], %[constant]\n\t"                                                     \
+    "vldrb.s32 %q[x], [%[b]], #4\n\t"                                                                        \
+    "vmla.s32 %q[v], %q[x], %[b_multiplier]\n\t" round                                                       \
+    "vqmovnb.s32 %q[v], %q[v]\n\t"                                                                           \
+    "vqadd.s16 %q[v], %q[v], %[zero]\n\t"                                                                    \
+    "vqmovnb.s16 %q[v], %q[v]\n\t"                                                                           \
+    "vstrb.32 %q[v], [%[out]], #4\n\t"                                                                       \
+    "letp lr, 1b\n"                                                                                          \
+    "2:"
+#define MCUD_ADD_OUT [a] "+l"(a), [b] "+l"(b), [out] "+l"(out), [v] "=&w"(v), [x] "=&w"(x)
+#define MCUD_ADD_IN                                                                                          \
+    [count] "r"(count), [a_multiplier] "w"(vdupq_n_s32(addition->a_multiplier)),                             \
+        [b_multiplier] "r"(addition->b_multiplier), [constant] "r"(addition->constant),                      \
+        [left] "r"(-addition->shift), [zero] "r"(addition->zero_point)
+
 /* out[count] = a[count] * a_multiplier + b[count] * b_multiplier, requantised as add_s8.h states. */
 static inline void mcud_vector_add(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
                                    const mcud_sum_quant *addition)
 {
-    const int32x4_t constant = vdupq_n_s32(addition->constant);
     const int32x4_t one = vdupq_n_s32(1);
     const int32x4_t below_half = vdupq_n_s32((1 << (addition->shift - 1)) - 1);
-    const int16x8_t zero = vdupq_n_s16((int16_t)addition->zero_point);
     int32x4_t v;
     int32x4_t x;
-    __asm__ volatile("wlstp.32 lr, %[count], 2f\n"
-                     "1:\n\t"
-                     "vldrb.s32 %q[x], [%[a]], #4\n\t"
-                     "vmov %q[v], %q[constant]\n\t"
-                     "vmla.s32 %q[v], %q[x], %[a_multiplier]\n\t"
-                     "vldrb.s32 %q[x], [%[b]], #4\n\t"
-                     "vmla.s32 %q[v], %q[x], %[b_multiplier]\n\t"
-                     "vmov %q[x], %q[v]\n\t"
-                     "vshl.s32 %q[x], %[left]\n\t"
-                     "vand %q[x], %q[x], %q[one]\n\t"
-                     "vadd.i32 %q[v], %q[v], %q[below_half]\n\t"
-                     "vadd.i32 %q[v], %q[v], %q[x]\n\t"
-                     "vshl.s32 %q[v], %[left]\n\t"
-                     "vqmovnb.s32 %q[v], %q[v]\n\t"
-                     "vqadd.s16 %q[v], %q[v], %q[zero]\n\t"
-                     "vqmovnb.s16 %q[v], %q[v]\n\t"
-                     "vstrb.32 %q[v], [%[out]], #4\n\t"
-                     "letp lr, 1b\n"
-                     "2:"
-                     : [a] "+l"(a), [b] "+l"(b), [out] "+l"(out), [v] "=&w"(v), [x] "=&w"(x)
-                     : [count] "r"(count), [constant] "w"(constant), [one] "w"(one),
-                       [a_multiplier] "r"(addition->a_multiplier), [b_multiplier] "r"(addition->b_multiplier),
-                       [left] "r"(-addition->shift), [below_half] "w"(below_half), [zero] "w"(zero)
+    __asm__ volatile(MCUD_ADD_FOURS("vmov %q[x], %q[v]\n\t"
+                                    "vshl.s32 %q[x], %[left]\n\t"
+                                    "vand %q[x], %q[x], %q[one]\n\t"
+                                    "vadd.i32 %q[v], %q[v], %q[below_half]\n\t"
+                                    "vadd.i32 %q[v], %q[v], %q[x]\n\t"
+                                    "vshl.s32 %q[v], %[left]\n\t")
+                     : MCUD_ADD_OUT
+                     : MCUD_ADD_IN, [one] "w"(one), [below_half] "w"(below_half)
                      : "lr", "memory");
+}
+
+/* The same if no sum is a tie. */
+static inline void mcud_vector_add_untied(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
+                                          const mcud_sum_quant *addition)
+{
+    int32x4_t v;
+    int32x4_t x;
+    __asm__ volatile(MCUD_ADD_FOURS("vrshl.s32 %q[v], %[left]\n\t") : MCUD_ADD_OUT : MCUD_ADD_IN : "lr", "memory");
 }
 
 #endif
