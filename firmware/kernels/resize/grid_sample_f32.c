@@ -4,13 +4,13 @@
 
 enum { ZEROS, BORDER, REFLECTION, MOST_TAPS = 4 };
 
-/* One axis of a pixel: positions of neighbours, none if it is negative, and their weights. */
+/* The neighbours of a pixel along one axis: their positions, negative if there is none, and their weights. */
 typedef struct {
     int32_t places[MOST_TAPS];
     float weights[MOST_TAPS];
 } neighbours;
 
-/* Within the bounds; the lower one for what is not a number. */
+/* The value, clamped to the bounds; the lower bound for NaN. */
 static float bounded(float value, float low, float high)
 {
     if (!(value > low)) {
@@ -19,7 +19,7 @@ static float bounded(float value, float low, float high)
     return value < high ? value : high;
 }
 
-/* Folded at both bounds until it is between them. */
+/* The value, reflected at both bounds until it is between them. */
 static float reflected(float value, float low, float high)
 {
     const float range = high - low;
@@ -36,7 +36,7 @@ static float reflected(float value, float low, float high)
     return from_low ? low + rest : high - rest;
 }
 
-/* The place that padding puts in for one beyond the image. */
+/* The position by which padding replaces one outside the image. */
 static float padded(const mcud_grid_sample_f32_params *params, float value, int32_t size)
 {
     const float edge = params->align_corners != 0 ? 0.0f : 0.5f;

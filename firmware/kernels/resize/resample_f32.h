@@ -1,10 +1,10 @@
-/* Rows and columns as weighted sums of neighbours, float.
+/* Resamples rows and columns as weighted sums of neighbours, float.
  *
  * in[0]    float [...][input_cols][channels]
  * out      float [...][output_cols][channels]
  * scratch  float [input_cols][channels]
  *
- * Output row r is the sum of row_taps[r] input rows from rows[r] on, by row_weights[r][...]; columns likewise. A row
+ * Output row r is the sum of row_taps[r] input rows from rows[r] on, times row_weights[r][...]; columns likewise. A row
  * or a column without taps has the value `outside`.
  */
 #ifndef MCUD_RESAMPLE_F32_H

@@ -3,8 +3,8 @@
  * in[0]    float [...][...][channels]
  * out      float [...][out_cols][channels]
  *
- * Output row r lies between input rows rows[r] and rows[r] + 1, the latter's share being its fraction,
- * 0 <= fraction < 1; with a fraction of 0 the latter is not read. Columns likewise.
+ * Output row r is (1 - f) * input row rows[r] + f * input row rows[r] + 1, where f = row_fractions[r] / 2^32, 0 <= f <
+ * 1. If f is 0 the second row is not read. Columns likewise.
  */
 #ifndef MCUD_RESIZE_LINEAR_F32_H
 #define MCUD_RESIZE_LINEAR_F32_H

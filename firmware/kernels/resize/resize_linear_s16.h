@@ -9,9 +9,9 @@
 #include "mcud.h"
 
 typedef struct {
-    const uint16_t *rows; /* [rows][2]: the two rows of the input that a row is made of */
+    const uint16_t *rows; /* [rows][2]: the two input rows that an output row interpolates */
     const uint16_t *cols; /* [out_cols][2] */
-    const int16_t *row_weights; /* [rows], of the second one; 2^10 is 1, and may be negative */
+    const int16_t *row_weights; /* [rows], of the second row, where 2^10 is 1; may be negative */
     const int16_t *col_weights; /* [out_cols] */
     int32_t out_cols;
     int32_t channels;

@@ -3,11 +3,11 @@
  * in[0]    int8 [...][...][channels]
  * out      int8 [...][out_cols][channels]
  *
- * Output row r lies between input rows rows[r] and rows[r] + 1, the latter's share being its fraction,
- * 0 <= fraction < 1; with a fraction of 0 the latter is not read. Columns likewise.
+ * Output row r is (1 - f) * input row rows[r] + f * input row rows[r] + 1, where f = row_fractions[r] / 2^32, 0 <= f <
+ * 1. If f is 0 the second row is not read. Columns likewise.
  *
- * Integer weights give the value with `shift` fraction bits. Within 2^-12 of a tie, which at powers of
- * two is every sixteenth value, float arithmetic in the reference's order of operations decides.
+ * Integer weights give the value with `shift` fraction bits. Within 2^-12 of a tie, float arithmetic in the reference's
+ * order of operations decides. With scales by powers of two, that is every sixteenth value.
  */
 #ifndef MCUD_RESIZE_LINEAR_S8_H
 #define MCUD_RESIZE_LINEAR_S8_H

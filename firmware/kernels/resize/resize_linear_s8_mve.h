@@ -1,4 +1,4 @@
-/* resize_linear_s8 by vectors of channels; 44 <= shift <= 54, so that 32 bits hold what matters. */
+/* resize_linear_s8 by vectors of channels; 44 <= shift <= 54, so that arithmetic in 32 bits suffices. */
 #ifndef MCUD_RESIZE_LINEAR_S8_MVE_H
 #define MCUD_RESIZE_LINEAR_S8_MVE_H
 

@@ -11,7 +11,7 @@
 typedef struct {
     const uint16_t *rows; /* the input row of each output row */
     const uint16_t *cols; /* [out_cols] */
-    const int8_t *table; /* requantisation by q + 128; or NULL: copied */
+    const int8_t *table; /* [256], results for inputs of -128 to 127; or NULL: copied */
     int32_t out_cols;
     int32_t run_bytes; /* a pixel's channels */
 } mcud_resize_nearest_params;

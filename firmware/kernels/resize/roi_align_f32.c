@@ -60,7 +60,7 @@ static float larger(float a, float b)
     return a > b ? a : b;
 }
 
-/* Takes one sample of every channel in. */
+/* Adds one sample to all channels of the bin. */
 static void take(const mcud_roi_align_f32_params *params, const float *const *elements, const float *weights,
                  int first, float *out)
 {

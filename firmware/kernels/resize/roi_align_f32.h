@@ -1,4 +1,5 @@
-/* Means, or largest elements, of samples in the bins of regions, interpolated between four elements each.
+/* Divides regions of an image into bins. A result is the mean, or the maximum, of the samples in a bin, each of which
+ * is interpolated between four elements.
  *
  * in       float [input_rows][input_cols][channels] image; [regions][4] x1, y1, x2, y2, unless they are constant
  * out      float [regions * bin_rows][bin_cols][channels]
@@ -18,8 +19,8 @@ typedef struct {
     int32_t channels;
     int32_t bin_rows;
     int32_t bin_cols;
-    int32_t samples; /* along each side of a bin; 0: as many as it covers elements */
-    int32_t largest; /* 1: the largest product of element and weight; 0: the sum of products, and the mean of sums */
+    int32_t samples; /* along each side of a bin; 0: as many as the bin covers elements */
+    int32_t largest; /* 1: the largest product of element and weight; 0: the mean over samples of sums of products */
     int32_t shrunk;  /* 1: regions may be smaller than an element */
     float scale;
     float offset;

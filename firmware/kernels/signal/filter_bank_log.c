@@ -2,7 +2,7 @@
 
 enum { LN_2 = 45426 }; /* the natural logarithm of 2, with 16 fractional bits */
 
-/* With 16 fractional bits; value > 0. */
+/* The logarithm to the base 2 with 16 fractional bits; value > 0. */
 static uint32_t log2_of(uint32_t value, const uint16_t *corrections)
 {
     uint32_t whole = 0;

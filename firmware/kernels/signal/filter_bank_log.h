@@ -1,9 +1,9 @@
-/* The natural logarithm of each channel, in units of 1 / scale; 0 of 0 and 1.
+/* The natural logarithm of each channel, in units of 1 / scale; 0 for inputs of 0 and 1.
  *
  * in[0]    uint32_t [1][1][channels]
  * out      int16_t [1][1][channels], saturated
  *
- * The logarithm to the base 2 has 16 fractional bits: 128 straight lines between exact points.
+ * The logarithm to the base 2 has 16 fractional bits, interpolated by 128 straight lines between exact points.
  */
 #ifndef MCUD_FILTER_BANK_LOG_H
 #define MCUD_FILTER_BANK_LOG_H

@@ -1,6 +1,6 @@
 #include "filter_bank_root.h"
 
-/* Digit by digit. The loop of a sum of 32 bits needs no arithmetic in 64. */
+/* Finds the root digit by digit; for sums of 32 bits without arithmetic in 64 bits. */
 static uint32_t root_32(uint32_t value)
 {
     uint32_t result = 0;

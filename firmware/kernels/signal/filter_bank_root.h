@@ -4,8 +4,8 @@
  * in[1]    int32_t [1][1][1], bits by which the roots are shifted to the right, 0..31
  * out      uint32_t [1][1][channels]
  *
- * Range r of channels + 1 ranges of the spectrum counts by `weights` to channel r - 1, and by `rest` to channel r. A
- * root is rounded to the nearest number that its type holds: 16 bits for a sum of 32 bits.
+ * The spectrum has channels + 1 ranges. Range r adds its energies times `weights` to channel r - 1, and times `rest` to
+ * channel r. A root is rounded to the nearest number that its type holds: 16 bits for a sum of 32 bits.
  */
 #ifndef MCUD_FILTER_BANK_ROOT_H
 #define MCUD_FILTER_BANK_ROOT_H
@@ -16,7 +16,7 @@ typedef struct {
     const int16_t *weights;  /* of all ranges in turn */
     const int16_t *rest;
     const uint16_t *points;  /* [channels + 1], the first point of each range */
-    const uint16_t *places;  /* [channels + 1], its first weight */
+    const uint16_t *places;  /* [channels + 1], the first weight of each range */
     const uint16_t *widths;  /* [channels + 1] */
     int32_t channels;
 } mcud_filter_bank_root_params;

@@ -5,8 +5,8 @@
  * that keeps sums in range), mcud_half, mcud_half_sum and mcud_half_gap (of a sum and a difference). Fixed-point
  * numbers wrap around.
  *
- * The order of operations, and so the rounding, is that of a decimation in time by radices 4, 2, 3 and 5, the
- * first of which is the last to be combined.
+ * The order of operations, and so the rounding, is that of a decimation in time by radices 4, 2, 3 and 5. The first
+ * radix is combined last.
  */
 #ifndef MCUD_FFT_H
 #define MCUD_FFT_H
@@ -25,7 +25,7 @@ typedef struct {
     int inverse;
 } mcud_transform;
 
-/* The transform of the parameters of a kernel. */
+/* The mcud_transform of a kernel's parameters. */
 #define MCUD_TRANSFORM(params, is_inverse)                  \
     {                                                       \
         .twiddles = (const mcud_point *)(params)->twiddles, \
@@ -122,7 +122,7 @@ static void mcud_combine_4(mcud_point *out, const mcud_transform *fft, int32_t s
     }
 }
 
-/* a + x * p + y * q, in this order. */
+/* Returns a + x * p + y * q, added in this order. */
 static inline mcud_point mcud_weighted(mcud_point a, mcud_point x, mcud_number p, mcud_point y, mcud_number q)
 {
     return (mcud_point){mcud_add(mcud_add(a.re, mcud_times(x.re, p)), mcud_times(y.re, q)),
@@ -159,7 +159,7 @@ static void mcud_combine_5(mcud_point *out, const mcud_point *twiddles, int32_t 
     }
 }
 
-/* The stages, in place, on points in the order of mcud_next_digits. */
+/* Runs the stages in place, on points in the order of mcud_next_digits. */
 static void mcud_fft_combine(mcud_point *out, const mcud_transform *fft)
 {
     int32_t size = 1;
@@ -188,7 +188,7 @@ static inline mcud_point mcud_pair(const mcud_number *in, int32_t index, int32_t
     return (mcud_point){first < count ? in[first] : 0, first + 1 < count ? in[first + 1] : 0};
 }
 
-/* The spectrum [points + 1] of `count` real numbers, and zeros after them. */
+/* Computes the spectrum [points + 1] of `count` real numbers, which zeros follow. */
 static inline void mcud_fft_forward(const mcud_number *in, int32_t count, mcud_point *out, const mcud_transform *fft)
 {
     const int32_t points = fft->points;
@@ -227,7 +227,7 @@ static inline mcud_point mcud_packed(const mcud_point *in, int32_t index, const 
     return low == index && 2 * low != points ? mcud_plus(sum, turned) : mcud_conjugate(mcud_minus(sum, turned));
 }
 
-/* 2 * points real numbers, as points, of a spectrum [points + 1]. */
+/* Computes the 2 * points real numbers of a spectrum [points + 1], two to a point. */
 static inline void mcud_fft_backward(const mcud_point *in, mcud_point *out, const mcud_transform *fft)
 {
     mcud_digits at = {0, {0}};

@@ -4,7 +4,7 @@
  * in[1]    uint32_t [1][1][channels], the estimate of the run before
  * out      uint32_t [1][1][channels], the estimate; may be the memory of in[1]
  *
- * (signal * 2^scale_bits * newest + estimate * oldest) / 2^bits, in 64 bits, rounded down.
+ * The new estimate is (signal * 2^scale_bits * newest + old estimate * oldest) / 2^bits, in 64 bits, rounded down.
  */
 #ifndef MCUD_NOISE_ESTIMATE_H
 #define MCUD_NOISE_ESTIMATE_H

@@ -1,7 +1,7 @@
 /* Frames that overlap, added: each run completes `step` values of every frame.
  *
  * in[0]    float [1][frames][size]
- * in[1]    float [1][1][size], the sums that are not complete; the run leaves those of the next one here
+ * in[1]    float [1][1][size], the incomplete sums; updated in place for the next run
  * out      float [1][frames][step]
  */
 #ifndef MCUD_OVERLAP_ADD_F32_H

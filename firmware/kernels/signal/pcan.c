@@ -1,7 +1,7 @@
 #include "pcan.h"
 
-/* The gain of a noise, 16 bits: interpolated by a parabola between powers of two. gains[4 * bits - 6] begins the three
- * coefficients of the noises with that number of bits. */
+/* The gain of a noise, 16 bits: interpolated by a parabola between powers of two. gains[4 * bits - 6] is the first of
+ * three coefficients for noises with `bits` bits. */
 static int32_t gain_of(const int16_t *gains, uint32_t noise)
 {
     if (noise <= 2) {

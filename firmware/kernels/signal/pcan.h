@@ -1,4 +1,4 @@
-/* Per-channel amplitude normalisation: the signal times a gain, which a table gives for the noise, is compressed.
+/* Per-channel amplitude normalisation: compresses the signal times a gain, which a table states by the noise.
  *
  * in[0]    uint32_t [1][1][channels], the signal
  * in[1]    uint32_t [1][1][channels], the noise

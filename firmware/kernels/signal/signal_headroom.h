@@ -3,8 +3,8 @@
  * in[0]    int16_t [1][1][count]
  * out      int32_t [1][1][1], 0..15
  *
- * As in TensorFlow Lite Micro, the magnitude of -32768 is -32768: the samples after it alone decide. It is 0 for
- * silence.
+ * As in TensorFlow Lite Micro, the magnitude of -32768 counts as -32768, so that only the samples after it decide. The
+ * result is 0 for silence.
  */
 #ifndef MCUD_SIGNAL_HEADROOM_H
 #define MCUD_SIGNAL_HEADROOM_H

@@ -1,4 +1,4 @@
-/* Samples shifted to the left by a number of bits that is computed; what does not fit wraps around.
+/* Shifts samples to the left by a number of bits from another tensor; results wrap around.
  *
  * in[0]    int16_t [1][1][count]
  * in[1]    int32_t [1][1][1], 0..15

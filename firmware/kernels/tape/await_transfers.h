@@ -1,5 +1,5 @@
-/* Waits until blocks that start_transfers sent out have arrived: see mcud_dma.h. Each wait is a separate row here,
- * which the tape runs as a step.
+/* Waits for transfers that start_transfers has started: see mcud_dma.h. Each wait is a row of this operator, which the
+ * tape runs as a step.
  *
  * A program has such an operator for each engine, after all others. It touches no tensors: in, out and scratch may
  * be NULL.

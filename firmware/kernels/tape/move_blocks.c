@@ -5,8 +5,8 @@
 
 #include "mcud_dma.h"
 
-/* In chunks that overlap nothing, from the end that is written over first: C libraries have a fast memcpy, but move
- * byte by byte. Places in different memories are apart by more than the block has bytes: one chunk. */
+/* Copies chunks that do not overlap, from the end that is overwritten first: C libraries have a fast memcpy, but a
+ * memmove byte by byte. In different memories, places are further apart than a block is long: one chunk. */
 static void move(uint8_t *to, const uint8_t *from, size_t bytes)
 {
     const uintptr_t target = (uintptr_t)to;
@@ -28,7 +28,7 @@ static void move(uint8_t *to, const uint8_t *from, size_t bytes)
 }
 
 #ifdef MCUD_DMA_SOFT
-/* Poisons what the new place does not take of the old one. */
+/* Poisons the bytes of the old place outside of the new place. */
 static void leave(uint8_t *old, const uint8_t *new, uint32_t bytes)
 {
     const uintptr_t source = (uintptr_t)old;

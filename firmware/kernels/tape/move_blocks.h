@@ -1,9 +1,8 @@
-/* Blocks go to other places in their arena, or in another one, each by a move that is a separate row here. The old
- * place and the new one may overlap.
+/* Moves blocks to other places in their arena, or to another arena. Each move is a row of this operator; its old and
+ * new place may overlap.
  *
- * A program has one such operator, after all others, and a move is one of its steps. A tensor has a record for each
- * set of places that its blocks are looked for at (t1_x: those of x after one move), an operator one for each set of
- * such tensors.
+ * A program has one such operator, after all others, and a move is one of its steps. A tensor has a record for each set
+ * of places of its blocks (t1_x: those of x after one move). An operator has a record for each set of such tensors.
  *
  * in[0]    [moves]: the old places
  * out      [moves]: the new places

@@ -5,14 +5,15 @@
 #include "mcud_owner_slots.h"
 #endif
 
-/* timing/marks.c finds the functions APART by their names: the compiler must neither inline nor clone them. */
+/* mcudeploy/execution/cycles/marks.c finds the functions APART by their names: the compiler must neither inline nor
+ * clone them. */
 #if defined(__GNUC__) && !defined(__clang__)
 #define APART __attribute__((noinline, noclone))
 #else
 #define APART __attribute__((noinline))
 #endif
 
-/* Instructions that are executed in here count as waiting. */
+/* Instructions of this function count as waiting. */
 APART static void mcud_core_spin(const uint32_t *done, uint32_t wanted)
 {
     while (mcud_load_acquire(done) < wanted) {
@@ -52,7 +53,7 @@ APART static void mcud_core_run(void *argument)
     }
 }
 
-/* The first part at or after an entry; parts that the core has done before count. */
+/* Sets the next part to the first one at or after an entry; earlier parts count as done. */
 static void set_out(mcud_core_state *state, uint32_t first_entry)
 {
     const mcud_part *const end = state->lane->parts + state->lane->count;

@@ -1,5 +1,5 @@
-/* Blocks set out for other places, mostly in another memory, by an engine: see mcud_dma.h. Each transfer is a row of
- * its own here, which the tape runs as a step. await_transfers is the other end.
+/* Starts transfers of blocks by an engine, mostly to another memory: see mcud_dma.h. Each transfer is a row of this
+ * operator, which the tape runs as a step. await_transfers waits for it.
  *
  * A program has such an operator for each engine and pair of memories, after all others.
  *

@@ -3,8 +3,8 @@
  * in[0]    float [output_rows][output_cols][output_channels], gradient of the output
  * out      float [rows][input_cols][input_channels]
  *
- * An input value gets the sum over the windows that have it of the output's gradient times `factor`. The pool
- * has as many channels in its output as in its input.
+ * The gradient of an input value is the sum, over the windows that contain it, of the output's gradient times `factor`.
+ * The pool has as many channels in its output as in its input.
  */
 #ifndef MCUD_AVGPOOL_F32_GRADIENT_H
 #define MCUD_AVGPOOL_F32_GRADIENT_H

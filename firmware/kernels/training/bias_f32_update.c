@@ -56,7 +56,7 @@ void mcud_bias_f32_update(const mcud_op *op, int32_t first_row, int32_t end_row)
     mcud_begin_sums_f32(&to, params->channels);
     int32_t c = 0;
     for (; c + 4 <= params->channels; c += 4) {
-        float sums[4] = {0.0f}; /* if there is no memory of all sums */
+        float sums[4] = {0.0f}; /* for a step without memory for sums */
         add_4(op, &rows, c, to.sums != NULL ? to.sums + c : sums);
         for (int32_t i = 0; to.sums == NULL && i < 4; i++) {
             mcud_store_result_f32(&to, c + i, sums[i]);

@@ -1,6 +1,6 @@
 /* A bias, float32, moved along its gradient: bias - rate * (gradient + factor * bias).
  *
- * in[0]    float [rows][cols][channels], gradient of what the bias was added to
+ * in[0]    float [rows][cols][channels], gradient of the sum with the bias
  * in[1]    float [channels], one row
  * in[2]    float [2], the optimizer
  * out      as in[1], and may be its memory

@@ -1,4 +1,4 @@
-/* Gradient of what was clipped, float32: the gradient where act.min < clipped < act.max, else 0.
+/* Gradient of the argument of a clip, float32: the result's gradient where act.min < clipped < act.max, else 0.
  *
  * in[0]    float [rows][row_elements], gradient of the clipped values
  * in[1]    float [rows][row_elements], the clipped values

@@ -1,4 +1,4 @@
-/* Which values a clip left as they were, float to bits: bit i % 8 of byte i / 8 is 1 where act.min < in < act.max.
+/* The values that a clip left unchanged, as bits: bit i % 8 of byte i / 8 is 1 where act.min < in < act.max.
  *
  * in[0]    float [rows][row_elements], the clipped values
  * out      uint8_t [rows][(row_elements + 7) / 8]; bits beyond the last element are 0

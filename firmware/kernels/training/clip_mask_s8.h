@@ -1,5 +1,5 @@
-/* Which int8 values a clip or saturation left as they were, as bits: bit i % 8 of byte i / 8 is 1 where
- * first <= in <= last.
+/* The int8 values that a clip or saturation left unchanged, as bits: bit i % 8 of byte i / 8 is 1 where first <= in <=
+ * last.
  *
  * in[0]    int8 [rows][row_elements], the clipped values
  * out      uint8_t [rows][(row_elements + 7) / 8]; bits beyond the last element are 0
@@ -11,7 +11,7 @@
 
 typedef struct {
     int32_t row_elements;
-    int32_t first; /* and the last value between the bounds; first > last if there is none */
+    int32_t first; /* [first, last]: values between the bounds; first > last if there is none */
     int32_t last;
 } mcud_clip_mask_s8_params;
 

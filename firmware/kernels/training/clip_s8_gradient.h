@@ -1,4 +1,5 @@
-/* Gradient of what was clipped or saturated to int8: the gradient where first <= clipped <= last, else 0.
+/* Gradient of the argument of a clip or saturation to int8: the result's gradient where first <= clipped <= last, else
+ * 0.
  *
  * in[0]    float [rows][row_elements], gradient of the clipped values
  * in[1]    int8 [rows][row_elements], the clipped values
@@ -11,7 +12,7 @@
 
 typedef struct {
     int32_t row_elements;
-    int32_t first; /* and the last value between the bounds; first > last if there is none */
+    int32_t first; /* [first, last]: values between the bounds; first > last if there is none */
     int32_t last;
 } mcud_clip_s8_gradient_params;
 

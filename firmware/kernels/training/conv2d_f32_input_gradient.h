@@ -4,8 +4,8 @@
  * in[1]    float [output_channels][kernel_rows][kernel_cols][input_channels], one row
  * out      float [rows][input_cols][input_channels]
  *
- * Input value (i, j, c) gets the sum over the taps (r, s) and the output channels k of the output's gradient where
- * the window has the value at this tap, times the weight. `dims` and `window` are those of the convolution.
+ * The gradient of an input value is a sum over taps (r, s) and output channels: the weight times the output's gradient
+ * at the pixel whose window has the value at this tap. `dims` and `window` are those of the convolution.
  */
 #ifndef MCUD_CONV2D_F32_INPUT_GRADIENT_H
 #define MCUD_CONV2D_F32_INPUT_GRADIENT_H

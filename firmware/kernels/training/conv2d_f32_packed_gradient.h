@@ -3,7 +3,7 @@
  * in[0]    float [output_rows][output_cols][output_channels], gradient of the output
  * out      float [rows][input_cols][input_channels]
  *
- * As conv2d_f32_input_gradient, with the same bits, for weights that training leaves as they are; mcud_simd_f32.h
+ * As conv2d_f32_input_gradient, with the same bits, for weights that training does not change; mcud_simd_f32.h
  * describes their order. `dims` and `window` are those of the convolution.
  */
 #ifndef MCUD_CONV2D_F32_PACKED_GRADIENT_H

@@ -8,7 +8,7 @@
 /* Input channels whose weights are widened at a time. */
 #define MCUD_WIDENED 64
 
-/* Weights of four output channels and some input channels, as float. */
+/* Widens weights of four output channels and some input channels to float. */
 static void widen(const int8_t *w, const float scale[4], int32_t values, float *wide)
 {
     const float a = scale[0];
@@ -23,8 +23,8 @@ static void widen(const int8_t *w, const float scale[4], int32_t values, float *
     }
 }
 
-/* Adds the products of a row of the gradient with the weights `tap` of one tap; `out` is the place of its first pixel
- * in the result, and the next ones are `pitch` values apart. */
+/* Adds the products of a row of the gradient with the weights `tap` of one tap. The result of the row's first pixel is
+ * at `out`, and results are `pitch` values apart. */
 static void add_tap(const mcud_conv2d_f32_packed_gradient_s8w_params *params, const float *gradient, int32_t pixels,
                     const int8_t *tap, float *wide, float *out, int32_t pitch)
 {

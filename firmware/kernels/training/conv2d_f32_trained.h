@@ -6,7 +6,7 @@
  * out      float [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows]
  *
- * Two pixels whose windows have no padded columns are summed at a time, to four output channels; padded taps are
+ * Computes two pixels whose windows have no padded columns, and four output channels, at a time; padded taps are
  * skipped.
  */
 #ifndef MCUD_CONV2D_F32_TRAINED_H
@@ -18,7 +18,7 @@
 typedef struct {
     mcud_conv_dims dims;
     mcud_window window;
-    int32_t rows_join; /* 0 or 1: a pixel reads its own place alone, so contiguous rows are one line of pixels */
+    int32_t rows_join; /* 1: a pixel reads one input pixel, so contiguous rows are one line of pixels */
     mcud_act_f32 act;
 } mcud_conv2d_f32_trained_params;
 

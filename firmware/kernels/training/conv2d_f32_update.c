@@ -12,8 +12,8 @@ typedef struct {
     int32_t inputs;
 } block;
 
-/* Adds the products of four output channels with input channels, four at a time, at all pixels of a tap. The sums
- * of output channels lie `pitch` apart. */
+/* Adds the products of four output channels with input channels, four at a time, at all pixels of a tap. Sums of output
+ * channels are `pitch` values apart. */
 static void add_4x4(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t pitch)
 {
     const mcud_terms_f32 cols = from->cols; /* a copy, since a store to sums might change it */
@@ -53,7 +53,8 @@ static void add_16x1(const mcud_tap_pixels_f32 *from, const block *of, float *su
     }
 }
 
-/* The same for one or four output channels and one input channel, or one and four: the sums lie `apart`. */
+/* The same for 1 or 4 output channels and 1 input channel, or 1 output channel and 4 input channels; sums are `apart`
+ * values apart. */
 static void add_line(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t apart)
 {
     const mcud_terms_f32 *const cols = &from->cols;
@@ -79,7 +80,7 @@ static void add_line(const mcud_tap_pixels_f32 *from, const block *of, float *su
     }
 }
 
-/* Adds the products of a block to its sums, where output channels lie `pitch` apart. */
+/* Adds the products of a block to its sums, whose output channels are `pitch` values apart. */
 static void add_block(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t pitch)
 {
     if (of->outputs == 4 && of->inputs >= 4) {
@@ -91,7 +92,7 @@ static void add_block(const mcud_tap_pixels_f32 *from, const block *of, float *s
     }
 }
 
-/* Adds the products of a block to the sums, or stores its results if the sums are in no memory; `line`: the place of
+/* Adds the products of a block to the sums, or stores its results if there is no memory for sums; `line`: the index of
  * its first weight. */
 static void update_block(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, const block *of, int32_t line,
                          int32_t pitch)
@@ -109,7 +110,7 @@ static void update_block(const mcud_tap_pixels_f32 *from, const mcud_update_f32 
     }
 }
 
-/* The result for a gradient of one pixel: the gradient of a weight is one product, x times g. */
+/* Stores results for a gradient of one pixel, where the gradient of a weight is one product, x times g. */
 static void update_line_by_pixel(const mcud_update_f32 *to, int32_t line, int32_t inputs, const float *x,
                                  float g)
 {
@@ -133,7 +134,7 @@ static void update_line_by_pixel(const mcud_update_f32 *to, int32_t line, int32_
     }
 }
 
-/* The weights of all output channels at a tap. */
+/* Updates the weights of all output channels at a tap. */
 static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, int32_t tap)
 {
     const mcud_conv2d_f32_update_params *params = from->op->params;

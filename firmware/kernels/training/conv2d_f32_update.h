@@ -7,9 +7,9 @@
  * out      as in[2], and may be its memory
  * scratch  uint32_t [2][output_rows]; by rows also float sums as in[2], unless in_place
  *
- * The gradient of weight (k, r, s, c) is the sum of its products over all pixels. An operation of one row is
- * whole; of output_rows rows, a step adds those rows of the gradient to the sums, and the last one stores the
- * result. mcud_updates_f32.h explains optimizer, factor and in_place.
+ * The gradient of weight (k, r, s, c) is the sum of its products over all pixels. If the operator has one row, its step
+ * takes the whole gradient. If it has output_rows rows, a step adds its rows of the gradient to the sums, and the last
+ * step stores the result. mcud_updates_f32.h explains optimizer, factor and in_place.
  */
 #ifndef MCUD_CONV2D_F32_UPDATE_H
 #define MCUD_CONV2D_F32_UPDATE_H

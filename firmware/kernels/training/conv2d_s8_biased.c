@@ -4,7 +4,7 @@
 #include "mcud_quant_f32.h"
 #include "mcud_window.h"
 
-/* The outputs of a group from a window of `values`; returns the record after those used. */
+/* Computes the outputs of a group from a gathered window x; returns the record after theirs. */
 static const int32_t *one_group(const mcud_conv2d_s8_biased_params *params, const int32_t *record, const int8_t *x,
                                 const float *bias, int8_t *y)
 {

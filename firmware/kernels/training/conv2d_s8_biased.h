@@ -5,8 +5,8 @@
  * out      int8 [rows][output_cols][output_channels]
  * scratch  uint32_t [kernel_rows], then int8 [patch_groups][4], a window
  *
- * The window of a pixel is gathered, padding as the input's zero point, and multiplied with four channels at a time,
- * as in conv2d_s8_deep.
+ * As conv2d_s8_deep, it gathers the window of a pixel, padding as the input's zero point, and multiplies it with four
+ * channels at a time.
  */
 #ifndef MCUD_CONV2D_S8_BIASED_H
 #define MCUD_CONV2D_S8_BIASED_H

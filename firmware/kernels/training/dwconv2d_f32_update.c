@@ -22,7 +22,7 @@ static float add_1(const mcud_tap_pixels_f32 *from, int32_t k, int32_t c, float 
     return sum;
 }
 
-/* The weights of all channels at a tap, from place `line` on. */
+/* Updates the weights of all channels at a tap, from index `line` on. */
 static void update_tap(const mcud_tap_pixels_f32 *from, const mcud_update_f32 *to, int32_t line)
 {
     const mcud_dwconv2d_f32_update_params *params = from->op->params;

@@ -3,7 +3,7 @@
 #include "mcud_quant_f32.h"
 #include "mcud_window.h"
 
-/* The sum of one channel of a pixel. */
+/* Returns the sum of one channel of a pixel. */
 static int32_t one_channel(const mcud_dwconv2d_s8_biased_params *params, const mcud_window_place *place,
                            int32_t input_channel, int32_t channel)
 {

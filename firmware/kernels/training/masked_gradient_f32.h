@@ -1,4 +1,4 @@
-/* Gradient of what was clipped, float32: the gradient where the mask of clip_mask_f32 has a 1, else 0.
+/* Gradient of the argument of a clip, float32: the result's gradient where the mask of clip_mask_f32 has a 1, else 0.
  *
  * in[0]    float [rows][row_elements], gradient of the clipped values
  * in[1]    uint8_t [rows][(row_elements + 7) / 8], the mask

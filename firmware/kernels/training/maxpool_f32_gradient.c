@@ -4,7 +4,7 @@
 
 #include "mcud_window.h"
 
-/* Adds those values of a row of the output's gradient whose tap is in row `r` of the window. */
+/* Adds the values of a row of the output's gradient whose tap is in row `r` of the window. */
 static void add_row(const mcud_maxpool_f32_gradient_params *params, const float *gradient, const uint8_t *taps, int32_t r,
                     float *out)
 {

@@ -1,7 +1,7 @@
 /* Which tap of each window is the maximum, float32 to bytes: kernel_cols times its row plus its column.
  *
  * in[0]    float [input_rows][input_cols][channels]
- * out      uint8_t [rows][output_cols][channels]; of equal values the first counts, and padding never does
+ * out      uint8_t [rows][output_cols][channels]; the first of equal values counts, padding never
  * scratch  uint32_t [kernel_rows]
  */
 #ifndef MCUD_MAXPOOL_F32_TAPS_H

@@ -10,7 +10,7 @@
 
 #if defined(MCUD_SIMD_F32_MVE_H)
 
-/* y[values] + w[values][4] . g[4], in the order of g. A vector is four values. */
+/* y[values] += w[values][4] . g[4], added in the order of g. A vector is four values. */
 static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t values, float *y)
 {
     const float a = g[0];
@@ -35,7 +35,7 @@ static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t
 #define MCUD_CHANNEL_BACK_F32(g, w0, w1, w2, w3)                                                             \
     MCUD_MAC4_F32(MCUD_S4, MCUD_SAME(g), w0, w1, w2, w3, w0, w1, w2, w3)
 
-/* y[values] + w[values][4] . g[4], in the order of g: 21 instructions for 16 products */
+/* y[values] += w[values][4] . g[4], added in the order of g: 21 instructions for 16 products */
 static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t values, float *y)
 {
     __asm__ volatile(
@@ -70,7 +70,7 @@ static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t
 
 #else
 
-/* y[values] + w[values][4] . g[4], in the order of g */
+/* y[values] += w[values][4] . g[4], added in the order of g */
 static inline void mcud_add_back_4_f32(const float g[4], const float *w, int32_t values, float *y)
 {
     const float a = g[0];

@@ -11,7 +11,7 @@
 /* Adds the products of a pixel of the output's gradient and a tap to a pixel of the result. */
 typedef void mcud_add_pixel_f32(const void *params, const float *gradient, const float *tap, float *out);
 
-/* The same for `count` columns of the output, which lie `pitch` values from each other in the result. */
+/* The same for `count` columns of the output, whose results are `pitch` values apart. */
 typedef void mcud_add_columns_f32(const void *params, const float *gradient, const float *tap, int32_t count,
                                   float *out, int32_t pitch);
 
@@ -19,8 +19,8 @@ typedef void mcud_add_columns_f32(const void *params, const float *gradient, con
 typedef struct {
     const void *params; /* of the kernel, for `add_pixel` */
     mcud_add_pixel_f32 *add_pixel;
-    mcud_add_pixel_f32 *add_pair;      /* the same for two columns of the output, or none */
-    mcud_add_columns_f32 *add_columns; /* in place of both, or none */
+    mcud_add_pixel_f32 *add_pair;      /* the same for two columns of the output, or NULL */
+    mcud_add_columns_f32 *add_columns; /* replaces both, or NULL */
     const float *weights;
     const mcud_conv_dims *dims;
     const mcud_window *window;
@@ -57,7 +57,7 @@ static inline void mcud_add_gradient_row_f32(const mcud_input_gradient_f32 *of, 
     }
 }
 
-/* Computes rows of the input's gradient: each sums over the taps that lie on it. */
+/* Computes rows of the input's gradient, each as a sum over the taps that read it. */
 static inline void mcud_input_gradient_rows_f32(const mcud_op *op, const mcud_input_gradient_f32 *of, int32_t first_row,
                                                 int32_t end_row)
 {

@@ -8,7 +8,7 @@
 #include "mcud_params.h"
 #include "mcud_simd_f32.h"
 
-/* sum + x . w, x[values], w[values] */
+/* Returns sum + x[values] . w[values]. */
 static inline float mcud_add_line_f32(const float *x, const float *w, int32_t values, float sum)
 {
     for (const float *const end = x + values; x != end; x++, w++) {
@@ -17,14 +17,14 @@ static inline float mcud_add_line_f32(const float *x, const float *w, int32_t va
     return sum;
 }
 
-/* How far apart the terms of a sum over lines lie. */
+/* The terms of a sum over lines: their number, and the values from a term to the next one. */
 typedef struct {
     int32_t count; /* of terms */
     int32_t x_pitch;
     int32_t w_pitch;
 } mcud_terms_f32;
 
-/* The sum of x[i * x_pitch] * w[i * w_pitch + (0 to 3)] over all terms */
+/* sums[j] += the sum of x[i * x_pitch] * w[i * w_pitch + j] over all terms i, for j from 0 to 3. */
 static inline void mcud_add_terms_4_f32(const float *x, const float *w, const mcud_terms_f32 *terms,
                                         float sums[4])
 {
@@ -44,7 +44,7 @@ static inline void mcud_add_terms_4_f32(const float *x, const float *w, const mc
     sums[3] = d;
 }
 
-/* One of these sums. */
+/* Returns sum + the sum of x[i * x_pitch] * w[i * w_pitch] over all terms i. */
 static inline float mcud_add_terms_f32(const float *x, const float *w, const mcud_terms_f32 *terms, float sum)
 {
     for (int32_t i = 0; i < terms->count; i++, x += terms->x_pitch, w += terms->w_pitch) {

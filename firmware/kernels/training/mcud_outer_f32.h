@@ -1,5 +1,5 @@
-/* Products of the gradient and the input of pixels, summed over `cols->count` of them, float32, by the instruction
- * set that mcud_simd_f32.h has chosen. The gradient's pixels lie cols->x_pitch apart, those of the input
+/* Products of the gradient and the input of pixels, summed over `cols->count` of them, float32, by the instruction set
+ * that mcud_simd_f32.h has chosen. Pixels of the gradient are cols->x_pitch values apart, those of the input
  * cols->w_pitch:
  *
  *   mcud_add_outer_4x4_f32   4 channels of the gradient by 4 of the input

@@ -1,5 +1,5 @@
-/* Pixels of a gradient, each channel times its weight, added to pixels of a result, float32, by the instruction
- * set that mcud_simd_f32.h has chosen. The gradient's pixels lie columns->x_pitch apart, those of the result
+/* Pixels of a gradient, each channel times its weight, added to pixels of a result, float32, by the instruction set
+ * that mcud_simd_f32.h has chosen. Pixels of the gradient are columns->x_pitch values apart, those of the result
  * columns->w_pitch:
  *
  *   mcud_add_scaled_8_f32  eight channels

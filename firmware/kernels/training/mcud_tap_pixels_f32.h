@@ -30,7 +30,7 @@ static inline void *mcud_start_taps_f32(mcud_tap_pixels_f32 *of, uint32_t *rows,
     return rows + 2 * output_rows;
 }
 
-/* Goes to the taps of row r. */
+/* Selects row r of the window. */
 static inline void mcud_tap_row_f32(mcud_tap_pixels_f32 *of, int32_t r)
 {
     const mcud_window *const window = of->window;
@@ -46,7 +46,7 @@ static inline void mcud_tap_row_f32(mcud_tap_pixels_f32 *of, int32_t r)
     mcud_window_rows(of->op->in[1], top, window->stride_rows, of->rows, of->input_rows);
 }
 
-/* Whether all rows of a tap at these columns are one run in both tensors. */
+/* Whether all rows of the selected tap are one run in both tensors. */
 static inline int mcud_tap_rows_join_f32(const mcud_tap_pixels_f32 *of)
 {
     const uint32_t input_bytes = of->op->in[1]->row_bytes;
@@ -64,7 +64,7 @@ static inline int mcud_tap_rows_join_f32(const mcud_tap_pixels_f32 *of)
     return row + 1 == of->rows.end;
 }
 
-/* Goes to the tap of column s in that row. */
+/* Selects the tap of column s in that row. */
 static inline void mcud_tap_column_f32(mcud_tap_pixels_f32 *of, int32_t s)
 {
     const mcud_window *const window = of->window;

@@ -1,4 +1,4 @@
-/* Products of windows and weights that training changes, float32: what its convolutions share. */
+/* Products of windows and weights that training changes, float32: the common part of trained convolutions. */
 #ifndef MCUD_TRAINED_F32_H
 #define MCUD_TRAINED_F32_H
 
@@ -22,7 +22,7 @@ typedef struct {
     mcud_pitches_f32 pitches;
 } mcud_window_pixels_f32;
 
-/* Adds the products of one pixel or two and one output channel or four; w: weights of the first tap. */
+/* Adds the products of 1 or 2 pixels and `lines` (1 or 4) output channels to the sums; w: weights of the first tap. */
 static inline void mcud_add_windows_f32(const mcud_window_pixels_f32 *from, const float *w, int32_t pixels,
                                         int32_t lines, float *sums)
 {
@@ -42,7 +42,7 @@ static inline void mcud_add_windows_f32(const mcud_window_pixels_f32 *from, cons
     }
 }
 
-/* Computes the output channels of one pixel or two, but for the last ones if their number is not a multiple of four. */
+/* Computes the output channels of 1 or 2 pixels by fours, without a rest of one to three channels. */
 static inline void mcud_four_channels_each_f32(const mcud_window_pixels_f32 *from, int32_t pixels, float *out)
 {
     const float *w = from->weights;
@@ -57,7 +57,7 @@ static inline void mcud_four_channels_each_f32(const mcud_window_pixels_f32 *fro
     }
 }
 
-/* Computes these last channels of one pixel. */
+/* Computes the rest of one to three output channels of a pixel. */
 static inline void mcud_last_channels_f32(const mcud_window_pixels_f32 *from, float *out)
 {
     for (int32_t k = from->outputs & ~3; k < from->outputs; k++) {

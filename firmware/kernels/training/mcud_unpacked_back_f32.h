@@ -42,7 +42,7 @@ enum { MCUD_LINE_LOADED = 0 };
 #else
 #define MCUD_FIRST_LINE_F32 "vldmia %[w]!, {s24-s27}\n\t"
 #define MCUD_NEXT_LINE_F32 "vldmia %[w], {s24-s27}\n\t"
-enum { MCUD_LINE_LOADED = 4 }; /* values by which w has moved on */
+enum { MCUD_LINE_LOADED = 4 }; /* values that w has advanced */
 #endif
 
 /* One channel of two gradients by the eight values of a line. */
@@ -55,8 +55,8 @@ enum { MCUD_LINE_LOADED = 4 }; /* values by which w has moved on */
     MCUD_MAC4_F32(MCUD_S4, MCUD_SAME(g), MCUD_NEXT_FOUR, MCUD_S28)                                           \
     MCUD_MAC4_F32(MCUD_S12, MCUD_SAME(h), MCUD_NEXT_FOUR, MCUD_S28)
 
-/* y[8], y[apart + 8] + g[terms->count], g[terms->count][2] . w[terms->w_pitch + 8].
- * Four channels at a time: 76 instructions for 64 products. */
+/* Adds to y[8] and y[apart..apart + 7] the products of two pixels g[2][terms->count] with terms->count lines of eight
+ * weights, which are terms->w_pitch values apart. Four channels at a time: 76 instructions for 64 products. */
 static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w, const mcud_terms_f32 *terms,
                                                   float *y, int32_t apart)
 {
@@ -100,7 +100,8 @@ static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w
     MCUD_MAC4_F32(MCUD_S0, MCUD_SAME(g), w0, w1, w2, w3, w0, w1, w2, w3)                                     \
     MCUD_MAC4_F32(MCUD_S4, MCUD_SAME(g), w4, w5, w6, w7, w4, w5, w6, w7)
 
-/* y[8] + g[terms->count] . w[terms->w_pitch + 8]. Four channels at a time: 43 instructions for 32 products. */
+/* Adds to y[8] the products of a pixel g[terms->count] with terms->count lines of eight weights, which are
+ * terms->w_pitch values apart. Four channels at a time: 43 instructions for 32 products. */
 static inline void mcud_add_unpacked_back_1x8_f32(const float *g, const float *w, const mcud_terms_f32 *terms,
                                                   float *y)
 {
@@ -134,7 +135,8 @@ static inline void mcud_add_unpacked_back_1x8_f32(const float *g, const float *w
 
 #else
 
-/* y[8], y[apart + 8] + g[terms->count], g[terms->count][2] . w[terms->w_pitch + 8] */
+/* Adds to y[8] and y[apart..apart + 7] the products of two pixels g[2][terms->count] with terms->count lines of eight
+ * weights, which are terms->w_pitch values apart. */
 static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w, const mcud_terms_f32 *terms,
                                                   float *y, int32_t apart)
 {
@@ -142,7 +144,8 @@ static inline void mcud_add_unpacked_back_2x8_f32(const float *g, const float *w
     mcud_add_unpacked_back_2x4_f32(g, w + 4, terms, y + 4, apart);
 }
 
-/* y[8] + g[terms->count] . w[terms->w_pitch + 8] */
+/* Adds to y[8] the products of a pixel g[terms->count] with terms->count lines of eight weights, which are
+ * terms->w_pitch values apart. */
 static inline void mcud_add_unpacked_back_1x8_f32(const float *g, const float *w, const mcud_terms_f32 *terms,
                                                   float *y)
 {

@@ -12,17 +12,17 @@
  * the memory of `before`: it is decay * before at the first step, and grows. */
 typedef struct {
     const float *before;
-    float *sums; /* of the rows so far; none if one step has all rows and the result is not the sum */
+    float *sums; /* of the rows so far; NULL if one step has all rows and the result is not the sum */
     float *out;
     float decay;
     float step;
     int32_t is_first; /* no row is in the sums yet */
-    int32_t is_last;  /* all rows are after this step */
+    int32_t is_last;  /* after this step all rows are in the sums */
     int32_t in_place;
 } mcud_update_f32;
 
-/* Sets decay and step by the optimizer. `factor` is the weight decay, or of a sum the momentum, which applies at the
- * first sample of a batch. */
+/* Sets decay and step by the optimizer. `factor` is the weight decay; for a sum of gradients it is the momentum, which
+ * applies at the first sample of a batch. */
 static inline void mcud_scale_update_f32(mcud_update_f32 *of, const float optimizer[2], float factor)
 {
     if (of->in_place) {

@@ -1,5 +1,5 @@
-/* Gradient of the argument of a function, float32: that of its result times the slope, which the function's
- * argument or result, the value v, states in three pieces.
+/* Gradient of the argument of a function, float32: the result's gradient times the slope. The slope has three pieces
+ * over a value v, the function's argument or its result.
  *
  * in[0]    float [rows][row_elements], gradient of the result
  * in[1]    float [rows][row_elements], the values

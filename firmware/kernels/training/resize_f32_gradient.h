@@ -3,8 +3,8 @@
  * in[0]    float [output_rows][output_cols][channels], gradient of the output
  * out      float [rows][input_cols][channels]
  *
- * Output row r lies between input rows rows[r] and rows[r] + 1, the latter's share being its fraction,
- * 0 <= fraction < 1. Columns likewise. Each gets its share of the gradient.
+ * Output row r is (1 - f) * input row rows[r] + f * input row rows[r] + 1, where f = row_fractions[r], 0 <= f < 1.
+ * Columns likewise. Both input rows get these shares of the gradient.
  */
 #ifndef MCUD_RESIZE_F32_GRADIENT_H
 #define MCUD_RESIZE_F32_GRADIENT_H

@@ -1,5 +1,5 @@
-/* Gradient of the argument of a function with two slopes, float32: that of its result where the mask of clip_mask_f32
- * has a 1, else that times the slope of the channel.
+/* Gradient of the argument of a function with two slopes, float32: the result's gradient where the mask of
+ * clip_mask_f32 has a 1, else that gradient times the slope of the channel.
  *
  * in[0]    float [rows][cols][channels], gradient of the result
  * in[1]    uint8_t [rows][(cols * channels + 7) / 8], the mask

@@ -1,4 +1,4 @@
-/* Gradient of the argument x of a function, float32: that of its result times the slope at x, by exponentials.
+/* Gradient of the argument x of a function, float32: the result's gradient times the slope at x, by exponentials.
  *
  * in[0]    float [rows][row_elements], gradient of the result
  * in[1]    float [rows][row_elements], x

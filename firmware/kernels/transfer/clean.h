@@ -1,4 +1,4 @@
-/* out = in; memory then holds the bytes of out, see mcud_cache.h.
+/* Copies in to out, then cleans the cache: memory has the bytes of out (mcud_cache.h).
  *
  * in[0]    [rows][row_bytes]
  * out      [rows][row_bytes]; may be in[0]

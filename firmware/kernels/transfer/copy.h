@@ -1,4 +1,4 @@
-/* out = in, byte by byte: into another memory.
+/* Copies in to out, which is in another memory.
  *
  * in[0]    [rows][row_bytes]
  * out      [rows][row_bytes]

@@ -1,4 +1,4 @@
-/* out = in as memory holds it, see mcud_cache.h.
+/* Invalidates the cached copy of in, then copies it from memory to out (mcud_cache.h).
  *
  * in[0]    [rows][row_bytes]
  * out      [rows][row_bytes]; may be in[0]

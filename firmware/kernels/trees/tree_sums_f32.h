@@ -3,9 +3,9 @@
  * in[0]    float [rows][1][values]
  * out      float [rows][1][targets]
  *
- * A node compares a value with its threshold. `next` has the node that follows if the value is not larger, then the
- * one that follows if it is; bit 31 marks a leaf, whose number is in the other bits. Bit 15 of a feature sends NaN
- * to the first of them. The leaf's weights are entries leaf_starts[leaf] to leaf_starts[leaf + 1].
+ * A node compares a value with its threshold. `next` has the next node if the value is not larger, then the next node
+ * if it is; bit 31 marks a leaf, whose number is in the other bits. If bit 15 of a feature is set, NaN goes to the
+ * first of both. The leaf's weights are entries leaf_starts[leaf] to leaf_starts[leaf + 1].
  */
 #ifndef MCUD_TREE_SUMS_F32_H
 #define MCUD_TREE_SUMS_F32_H
