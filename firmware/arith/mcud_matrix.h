@@ -1,4 +1,4 @@
-/* The second matrix of a product: its lines, wherever they lie. */
+/* The lines of the second matrix of a product, which may be in several blocks. */
 #ifndef MCUD_MATRIX_H
 #define MCUD_MATRIX_H
 

@@ -1,4 +1,4 @@
-/* Moving bytes, as they are or through a table. */
+/* Copies bytes unchanged, or int8 values through a table. */
 #ifndef MCUD_MOVE_H
 #define MCUD_MOVE_H
 
@@ -18,8 +18,8 @@ static inline void mcud_move(uint8_t *target, const uint8_t *source, int32_t byt
     mcud_look_up((int8_t *)target, (const int8_t *)source, bytes, table);
 }
 
-/* An input's table out of tables[count][256], or NULL if the input is copied: its number is `count`, or there
- * are not tables. */
+/* The table of an input among tables[count][256]. NULL if the input is copied: its table has number `count`, or there
+ * are no tables. */
 static inline const int8_t *mcud_table(const int8_t *tables, const uint32_t *table_of_input, int32_t count,
                                        int32_t input)
 {

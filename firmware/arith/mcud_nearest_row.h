@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* A negative index counts from the end; one that is outside takes the nearest row. */
+/* A negative index counts from the end; an index outside takes the nearest row. */
 static inline int32_t mcud_nearest_row(int32_t index, int32_t rows)
 {
     const int32_t row = index < 0 ? index + rows : index;

@@ -7,7 +7,7 @@
 #include "mcud.h"
 #include "mcud_params.h"
 
-/* Of a binary operator; NULL for an operand that is a constant. */
+/* The tensors of the operands; NULL for an operand that is a constant. */
 typedef struct {
     const mcud_tensor *a;
     const mcud_tensor *b;

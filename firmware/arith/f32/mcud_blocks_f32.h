@@ -1,9 +1,9 @@
-/* Float32 products by weights of few bits that lie packed, in blocks along the depth with a scale each.
+/* Float32 products by packed weights of few bits, in blocks along the depth, each of which has a scale.
  *
  * A weight is scale * (integer - zero point). Integers of four channels lie side by side, the lowest bits first, in
  * words: [groups of 4 channels][depth][4] of `bits` each (2, 4 or 8, two's complement). Each group starts a word. A
- * block has a multiple of four values, the last one of a row what is left. Scales are [groups of 4 channels][blocks][4],
- * and so are zero points.
+ * block has a multiple of four values; the last block of a row has the rest. Scales are [groups of 4
+ * channels][blocks][4], and so are zero points.
  *
  * The integers of a block are multiplied as floats, in order of depth, and their sum once by the scale. All functions
  * compute the same bits.
@@ -16,7 +16,7 @@
 
 #include "mcud_simd_f32.h"
 
-/* The most values whose weights are widened at a time; scratch has four floats of each. */
+/* The most values whose weights are widened at a time; scratch has four floats for each. */
 enum { MCUD_WIDENED_VALUES = 32 };
 
 typedef struct {
@@ -40,7 +40,7 @@ static inline int32_t mcud_packed_integer(uint32_t word, int32_t first, int32_t 
     return (int32_t)(word << (32 - bits - first)) >> (32 - bits);
 }
 
-/* The weights of `values` values and four channels, as floats; w starts with the first value. */
+/* Widens the weights of `values` values and four channels to floats; w starts with the first value. */
 static inline void mcud_widen_blocks_f32(const uint32_t *w, int32_t bits, int32_t values, float *to)
 {
     const int32_t top = 32 - bits;

@@ -4,7 +4,7 @@
 
 #include <arm_mve.h>
 
-/* A lane takes its integer to the top of the word, and back with its sign. */
+/* A lane shifts its integer to the top of the word, and back with its sign. */
 static inline void mcud_add_pairs_1x4_s4(const float *x, const uint32_t *w, int32_t values, float sums[4])
 {
     const int32x4_t to_top = vaddq_n_s32(vmulq_n_s32((int32x4_t)vidupq_n_u32(0, 1), -4), 28);

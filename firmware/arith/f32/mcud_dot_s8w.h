@@ -6,7 +6,7 @@
 #include "mcud_dot_f32.h"
 #include "mcud_simd_s8w.h"
 
-/* The output channels that pixels are multiplied to, in blocks of four. */
+/* The output channels of a multiplication, in blocks of four. */
 typedef struct {
     const int8_t *weights; /* [blocks][depth][4] */
     const float *scale;    /* [blocks][4], of the weights */

@@ -5,7 +5,8 @@
  *   mcud_sub_eights_f32  a - b
  *   mcud_mul_eights_f32  a * b
  *
- * The results may lie where an operand does. Returned is how many results there are: `count` without its rest by 8. */
+ * The results may overwrite an operand. A function returns the number of results: `count` rounded down to a multiple of
+ * 8. */
 #ifndef MCUD_EIGHTS_F32_H
 #define MCUD_EIGHTS_F32_H
 

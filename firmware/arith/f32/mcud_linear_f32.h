@@ -1,4 +1,4 @@
-/* Weighted means of four neighbours, the sum in the order (near + right) + below, + far, nothing of it fused. */
+/* Weighted means of four neighbours, added in the order ((near + right) + below) + far, without fused products. */
 #ifndef MCUD_LINEAR_F32_H
 #define MCUD_LINEAR_F32_H
 

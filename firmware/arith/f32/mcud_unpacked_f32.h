@@ -13,7 +13,7 @@
 
 #include "mcud_simd_f32.h"
 
-/* How many values apart neighbours lie. */
+/* Values from a pixel to the next one, and from a line to the next one. */
 typedef struct {
     int32_t pixels;
     int32_t lines;

@@ -4,7 +4,7 @@
 
 #include "mcud_mac_f32_vfp.h"
 
-/* The same value of four lines. */
+/* Registers of the same value in four lines. */
 #define MCUD_S16_BY_4 "s16", "s20", "s24", "s28"
 #define MCUD_S17_BY_4 "s17", "s21", "s25", "s29"
 #define MCUD_S18_BY_4 "s18", "s22", "s26", "s30"

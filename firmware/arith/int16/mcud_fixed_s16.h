@@ -1,6 +1,6 @@
-/* Functions of 16-bit fixed-point numbers, with the bits of gemmlowp's, which TFLite's recurrent networks use.
+/* Functions of 16-bit fixed-point numbers, with the same bits as gemmlowp's, which TFLite's recurrent networks use.
  *
- * A number with b bits of integers stands for value / 2^(15 - b). Results have none: 32767 stands for 1.
+ * A number with b integer bits stands for value / 2^(15 - b). Results have no integer bits: 32767 stands for 1.
  */
 #ifndef MCUD_FIXED_S16_H
 #define MCUD_FIXED_S16_H
@@ -16,7 +16,7 @@ static inline int32_t mcud_product_s16(int32_t a, int32_t b)
 /* value / 2^bits, halves away from zero; bits >= 1. */
 static inline int32_t mcud_divide_s16(int32_t value, int32_t bits)
 {
-    const int32_t twofold = (value + (value >> 31)) >> (bits - 1); /* a negative tie is just below one */
+    const int32_t twofold = (value + (value >> 31)) >> (bits - 1); /* moves negative ties below the tie */
     return (twofold + 1) >> 1;
 }
 
@@ -33,7 +33,7 @@ static inline int32_t mcud_exp_small_s16(int32_t value)
     return OF_EIGHTH + mcud_product_s16(OF_EIGHTH, sum);
 }
 
-/* exp of a number that is not positive and has `bits` bits of integers, 1..7. */
+/* exp of a number that is not positive and has `bits` integer bits, 1..7. */
 static inline int32_t mcud_exp_s16(int32_t value, int32_t bits)
 {
     /* exp(-1/4), exp(-1/2), exp(-1), exp(-2), exp(-4), exp(-8), exp(-16) */
@@ -56,7 +56,7 @@ static inline int32_t mcud_exp_s16(int32_t value, int32_t bits)
     return result;
 }
 
-/* 2 / (1 + value / 2^15) for values from 0 to 32767, with 2 bits of integers: Newton's method. */
+/* 2 / (1 + value / 2^15) for values from 0 to 32767, with 2 integer bits, by Newton's method. */
 static inline int32_t mcud_twice_reciprocal_s16(int32_t value)
 {
     enum { ONE = 1 << 13, OF_48_BY_17 = 23130, OF_32_BY_17 = 15420 };
@@ -68,7 +68,7 @@ static inline int32_t mcud_twice_reciprocal_s16(int32_t value)
     return x;
 }
 
-/* 1 / (1 + exp(-x)) of a number with 3 bits of integers. */
+/* 1 / (1 + exp(-x)) of a number with 3 integer bits. */
 static inline int32_t mcud_logistic_s16(int32_t value)
 {
     if (value == 0) {
@@ -79,7 +79,7 @@ static inline int32_t mcud_logistic_s16(int32_t value)
     return value < 0 ? INT16_MAX - result : result;
 }
 
-/* tanh of a number with `bits` bits of integers, 0..6. */
+/* tanh of a number with `bits` integer bits, 0..6. */
 static inline int32_t mcud_tanh_s16(int32_t value, int32_t bits)
 {
     enum { ONE = 1 << 13 };

@@ -1,4 +1,4 @@
-/* The parts of lstm_s8.h that vectors compute as well, with the same bits.
+/* The parts of lstm_s8.h that have a variant by vectors, with the same bits.
  *
  *   mcud_lstm_product  products of one step with the weights of all gates
  *   mcud_lstm_update   the next states of all cells
@@ -19,7 +19,7 @@ typedef struct {
     const int32_t *scales; /* [MCUD_GATES][2] */
 } mcud_lstm_weights;
 
-/* From gates to states, see lstm_s8.h. */
+/* The parameters of the step from gates to states, see lstm_s8.h. */
 typedef struct {
     int32_t hidden;
     int32_t cell_bits;

@@ -1,6 +1,6 @@
 /* Three or two pixels of 16-bit values by two channels of int8 weights: sums of 32 bits.
  *
- * Pixels are expanded before, and used for all channels: a group of four values of `pixels` pixels is 2 * pixels words,
+ * Pixels are expanded once and used for all channels: a group of four values of `pixels` pixels is 2 * pixels words,
  * first (x0, x2) of every pixel, then (x1, x3), the lower half first. A sign extension of every other byte of a word of
  * weights gives the same pairs. A record is int32_t biases of two channels, weights [groups][2][4], a word for four
  * values of a channel, multipliers, and shifts.

@@ -3,7 +3,8 @@
  *   q = clamp(floor((sum * multiplier + 2^(shift-1)) / 2^shift), low, high)
  *
  * with the product exact: halves round up, or away from zero. The real scale is multiplier / 2^shift, with a multiplier
- * of 2^30 and more; scales of 0.25 and more are halved until they are less, and the sums doubled as often.
+ * of 2^30 and more; scales of 0.25 and more are halved until they are less, and the sums are doubled the same number of
+ * times.
  */
 #ifndef MCUD_QUANT_S16_H
 #define MCUD_QUANT_S16_H
@@ -11,7 +12,8 @@
 #include "mcud_params.h"
 #include "mcud_quant.h"
 
-/* The product by halves, without the lower 32 bits, which decide nothing; 33 <= shift <= 94, multiplier >= 0. */
+/* Multiplies the sum by halves and drops the lowest 32 bits, which do not change the result; 33 <= shift <= 94,
+ * multiplier >= 0. */
 static inline int64_t mcud_scale_wide(int64_t sum, int32_t multiplier, int32_t shift)
 {
     const uint64_t low = (uint64_t)(uint32_t)sum * (uint32_t)multiplier;
@@ -19,20 +21,20 @@ static inline int64_t mcud_scale_wide(int64_t sum, int32_t multiplier, int32_t s
     return (upper + ((int64_t)1 << (shift - 33))) >> (shift - 32);
 }
 
-/* Of a negative sum the product is negated twice, so that halves round away from zero. */
+/* Negates a negative sum and its result, so that halves round away from zero. */
 static inline int64_t mcud_scale_away(int64_t sum, int32_t multiplier, int32_t shift)
 {
     return sum < 0 ? -mcud_scale_wide(-sum, multiplier, shift) : mcud_scale_wide(sum, multiplier, shift);
 }
 
-/* A sum of 32 bits, whose records have the shift less 33, 0..29. */
+/* Scales a sum of 32 bits; records have the shift less 33, 0..29. */
 static inline int32_t mcud_scale_narrow(int32_t sum, int32_t multiplier, int32_t shift)
 {
     const int32_t upper = (int32_t)(((int64_t)sum * multiplier) >> 32);
     return ((upper >> shift) + 1) >> 1;
 }
 
-/* A result of a sum of 32 bits; rounded twice, records have exponents. */
+/* Scales a sum of 32 bits and rounds as `ties` states; if it rounds twice, `shift` is an exponent. */
 static inline int32_t mcud_scale_by_ties(int32_t sum, int32_t multiplier, int32_t shift, int32_t ties)
 {
     if (ties == MCUD_TIES_UP) {
@@ -44,7 +46,7 @@ static inline int32_t mcud_scale_by_ties(int32_t sum, int32_t multiplier, int32_
     return sum < 0 ? -mcud_scale_narrow(-sum, multiplier, shift) : mcud_scale_narrow(sum, multiplier, shift);
 }
 
-/* y[count] of the sums of four channels of 32 bits; `scales` are their multipliers, then their shifts. */
+/* Writes y[count] from the sums of four channels, of 32 bits; `scales` has their multipliers, then their shifts. */
 static inline void mcud_finish_s16(const int32_t sums[4], const int32_t *scales, int32_t count,
                                    const mcud_wide_quant *quant, const mcud_act_s16 *act, int16_t *y)
 {
@@ -62,7 +64,7 @@ static inline void mcud_finish_s16(const int32_t sums[4], const int32_t *scales,
     }
 }
 
-/* The same of sums of up to 62 bits, once they are shifted. */
+/* The same from sums that have up to 62 bits after their left shift. */
 static inline void mcud_finish_wide_s16(const int64_t sums[4], const int32_t *scales, int32_t count,
                                         const mcud_wide_quant *quant, const mcud_act_s16 *act, int16_t *y)
 {

@@ -1,5 +1,5 @@
 /* Logistic function and hyperbolic tangent of 16-bit values by a table of the logistic function at multiples of 1/24,
- * uint16_t [256], between whose entries values are interpolated as by TFLite.
+ * uint16_t [256], interpolated as in TFLite.
  */
 #ifndef MCUD_SIGMOID_TABLE_S16_H
 #define MCUD_SIGMOID_TABLE_S16_H
@@ -8,7 +8,7 @@
 
 enum { MCUD_SIGMOID_LAST = 255 };
 
-/* The function of a magnitude, times 2^25, whose lowest `bits` bits are interpolated. */
+/* The logistic function of a magnitude, times 2^25; interpolates by the lowest `bits` bits of the magnitude. */
 static inline int32_t mcud_sigmoid_between(const uint16_t *table, int32_t magnitude, int32_t bits)
 {
     const int32_t place = magnitude >> bits;

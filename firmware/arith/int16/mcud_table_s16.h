@@ -1,4 +1,4 @@
-/* Tables of 513 entries, one for every 128 values, between which values are interpolated as by TFLite. */
+/* Tables of 513 entries, one for every 128 values, interpolated as in TFLite. */
 #ifndef MCUD_TABLE_S16_H
 #define MCUD_TABLE_S16_H
 

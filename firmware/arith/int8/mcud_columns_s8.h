@@ -1,4 +1,4 @@
-/* Rows of few channels to columns that hold the values of several rows. */
+/* Writes rows of few channels into columns, which hold the values of several rows. */
 #ifndef MCUD_COLUMNS_S8_H
 #define MCUD_COLUMNS_S8_H
 
@@ -8,11 +8,11 @@
 #include <arm_mve.h>
 #endif
 
-/* Where values of a row go. */
+/* The places of a row's values in the columns. */
 typedef struct {
-    uint8_t at[16]; /* of those that are moved together */
-    int32_t count;  /* the number of these, whole columns */
-    int32_t next;   /* from the place of the first one to that of the first one after them */
+    uint8_t at[16]; /* of the values that are written together */
+    int32_t count;  /* their number, whole columns */
+    int32_t next;   /* from the place of the first value to that of the next value after them */
 } mcud_column_places;
 
 /* For columns of `column` values; 1 <= channels <= 4, and 16 / channels columns have at most 256 values. */
@@ -34,7 +34,7 @@ static inline void mcud_to_columns(int8_t *to, const mcud_column_places *places,
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)
     const uint8x16_t at = vldrbq_u8(places->at);
     const int32_t whole = values / count;
-    int32_t predicate; /* put back, since a clobbered one cannot be named */
+    int32_t predicate; /* restored, since it cannot be named as clobbered */
     int8x16_t v;
     __asm__ volatile("vmrs %[predicate], p0\n\t"
                      "vctp.8 %[count]\n\t"

@@ -1,7 +1,6 @@
-/* One pixel times int8 weights, read where it is, row by row: for outputs of a single pixel. Four channels
- * are summed at a time, with records of mcud_records_1x4; the depth is that of all rows, each one filled up
- * to whole groups. The last one to three channels have a record each: int32_t bias, weights [groups][4],
- * multiplier. */
+/* One pixel, read in place, row by row, times int8 weights: for outputs of a single pixel. Four channels are summed at
+ * a time, with records of mcud_records_1x4; the depth is the sum of all rows, each filled up to whole groups of four.
+ * The last one to three channels have a record each: int32_t bias, weights [groups][4], multiplier. */
 #ifndef MCUD_DOT_ROW_S8_H
 #define MCUD_DOT_ROW_S8_H
 
@@ -19,7 +18,7 @@ static inline const int32_t *mcud_dot_row_s8(const int8_t *x, int32_t values, co
     x += whole;
     w += whole;
     values &= 3;
-    if (values > 0) { /* bytes after a row must not be read */
+    if (values > 0) { /* reads no bytes after the row */
         const int8_t tail[4] = {x[0], values > 1 ? x[1] : 0, values > 2 ? x[2] : 0, 0};
         mcud_group_1x4(tail, w, a);
         w += 4;

@@ -42,7 +42,7 @@ static inline int16_t *mcud_expand(int16_t *to, const int8_t *from, int32_t valu
     return to;
 }
 
-/* How many of `left` pixels to take next, at most `most`, 2 or 3: never one where more are left. */
+/* The number of pixels to take next of `left`, at most `most` (2 or 3): never one if more are left. */
 static inline int32_t mcud_next_pixels(int32_t left, int32_t most)
 {
     if (left > 4 || left == 3) {
@@ -51,7 +51,8 @@ static inline int32_t mcud_next_pixels(int32_t left, int32_t most)
     return left > 1 ? 2 : left;
 }
 
-/* x[groups] of 3 pixels, or of 2 of which the first one may be alone -> y[pixels][channels], `pitch` apart */
+/* Multiplies x[groups] of 3 pixels, or of 2 of which `pixels` may count the first alone, to y[pixels][channels], whose
+ * pixels are finish.pitch apart. */
 static inline void mcud_multiply_s8(const mcud_channels_s8 *to, const int16_t *x, int32_t pixels, int8_t *y)
 {
     const int32_t step = pixels == 3 ? 12 : 8;

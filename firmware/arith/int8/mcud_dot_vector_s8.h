@@ -1,7 +1,7 @@
 /* Pixels times int8 weights by vectors, requantised to int8: the core of the convolutions named _mve.
  *
- * Blocks are some pixels by 4 channels; pixels are read where they lie. Constants are packed in the order of
- * their use, one record for every four channels, a channel that is missing being 0:
+ * Blocks are some pixels by 4 channels; pixels are read in place. Constants are packed in the order of their use,
+ * one record for every four channels, with 0 for a missing channel:
  *
  *   int8_t  weights[2][vectors][2][16]  of channels 0 and 2, then of 1 and 3; 0 after the depth
  *   int32_t bias[4]                     with the input's zero point folded in
@@ -15,7 +15,7 @@
 
 #include "mcud_vector.h"
 
-/* The output channels that pixels are multiplied to. */
+/* The output channels of a multiplication. */
 typedef struct {
     const int32_t *records; /* [groups of 4 channels] */
     int32_t channels;
@@ -26,7 +26,7 @@ typedef struct {
     const int32_t *offsets; /* of the sums of pixels, NULL without MCUD_PIXEL_OFFSETS; the last one two more times */
 } mcud_vector_channels;
 
-/* How many of `left` pixels to take next, at most `most`: 4 are 2 and 2 if that is 3. */
+/* The number of pixels to take next of `left`, at most `most`; four pixels are taken by twos if `most` is 3. */
 static inline int32_t mcud_vector_next_pixels(int32_t left, int32_t most)
 {
     const int32_t next = left == 4 && most == 3 ? 2 : most;

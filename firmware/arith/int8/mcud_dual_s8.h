@@ -1,8 +1,8 @@
-/* A pixel, read in place, times int8 weights, a half word for two channels; eight channels at a time.
+/* A pixel, read in place, times int8 weights of eight channels at a time. A half word has the weights of two channels.
  *
- * A half is a + 256 b, a and b being the weights of an even and an odd channel. Sums of products with it are A + 256 B;
- * those with its lower byte, sign-extended, are A. All is computed modulo 2^32, and B fits 24 bits: the code generator
- * has checked the layer. So a weight takes a multiplication and half a sign extension.
+ * A half word is a + 256 b, with the weights a and b of an even and an odd channel. Sums of products with half words
+ * are A + 256 B; those with their lower bytes, sign-extended, are A. All is computed modulo 2^32, and B fits 24 bits:
+ * the code generator has checked the layer. So a weight costs a multiplication and half a sign extension.
  *
  * A record is int32_t bias a + 256 * bias b of four pairs of channels, the four biases a, words [groups][2][4 pairs] of
  * weights, for values 0 and 2 of a group of four and for values 1 and 3, and the multipliers of the eight channels. */

@@ -1,4 +1,4 @@
-/* Sums of four channels to results that are rounded twice, see mcud_scale_twice. */
+/* Computes results of sums, rounded twice: see mcud_scale_twice. */
 #ifndef MCUD_FINISH_TWICE_H
 #define MCUD_FINISH_TWICE_H
 
@@ -12,7 +12,7 @@ typedef struct {
     int32_t high;
 } mcud_twice_s8;
 
-/* y[count] of sums[count] by their multipliers and exponents. */
+/* Writes y[count] from sums[count], scaled by their multipliers and exponents. */
 static inline void mcud_finish_twice(const int32_t *sums, const int32_t *multipliers, const int8_t *exponents,
                                      int32_t count, const mcud_twice_s8 *to, int8_t *y)
 {

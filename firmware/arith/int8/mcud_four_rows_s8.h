@@ -1,8 +1,8 @@
 /* Depthwise windows of 3x3 by vectors: four rows of four columns are 16 bytes.
  *
- * Columns of 16 channels are interleaved to words of four rows, MCUD_FOUR_ROWS bytes a column. A word's window begins
- * in its first row, that of a second row of outputs in the next one. A record of a channel is MCUD_FOUR_RECORD words:
- * the bias, the factors, for each column of the window the bytes w0, w1, w2, 0 from top to bottom, a word of 0.
+ * Columns of 16 channels are interleaved to words of four rows, MCUD_FOUR_ROWS bytes a column. A window begins in the
+ * first row of a word, or for a second row of outputs in the second row. A record of a channel is MCUD_FOUR_RECORD
+ * words: the bias, the factors, for each column of the window the bytes w0, w1, w2, 0 from top to bottom, a word of 0.
  *
  *   mcud_interleave_rows  four rows to words
  *   mcud_four_rows_s8     outputs of one row or two, in several blocks
@@ -32,7 +32,7 @@ typedef struct {
     int32_t outputs; /* in a row */
     int32_t rows;    /* of a block: 1 or 2 */
     int32_t pitch;   /* from a column's results to the next one's */
-    int32_t row;     /* to those of the next row */
+    int32_t row;     /* from a row's results to the next row's */
     int32_t zero_point;
 } mcud_four_rows_outputs;
 

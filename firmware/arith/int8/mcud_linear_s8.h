@@ -17,17 +17,17 @@ typedef struct {
     int32_t col_weight; /* of `right` and `far`, with 22 fraction bits */
 } mcud_square_s8;
 
-/* Not fused with an addition, whatever the compiler prefers: all machines have to agree on ties. */
+/* A product that no compiler fuses with an addition: all machines must agree on ties. */
 static inline float mcud_linear_product(float a, float b)
 {
     const volatile float rounded = a * b;
     return rounded;
 }
 
-/* Next to a tie, as the reference computes it. */
+/* The value next to a tie, as the reference computes it. */
 static inline int32_t mcud_linear_tie(const mcud_resize_linear_s8_params *params, const mcud_square_s8 *at)
 {
-    /* At the last row and column the reference takes half of it twice, which rounds differently. */
+    /* At the last row or column the reference adds two halves of it, which rounds differently. */
     /* Chosen before they are converted: GCC 12 writes a conditional conversion that no assembler takes for MVE. */
     const uint32_t half = UINT32_C(1) << 31;
     const uint32_t row = params->rows[at->row] == params->last_row ? half : params->row_fractions[at->row];

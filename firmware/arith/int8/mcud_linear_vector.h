@@ -1,4 +1,4 @@
-/* The pixels of resize_linear_s8_mve: by the M-profile Vector Extension, or in portable C with the same bits. */
+/* Computes pixels of resize_linear_s8_mve by the M-profile Vector Extension, or in portable C with the same bits. */
 #ifndef MCUD_LINEAR_VECTOR_H
 #define MCUD_LINEAR_VECTOR_H
 
@@ -15,7 +15,7 @@ typedef struct {
     int32_t col_weight; /* of `right` and `far`, with 22 fraction bits */
 } mcud_pixel_s8;
 
-/* One channel of a pixel, -128 to 127. */
+/* Computes one channel of a pixel, -128 to 127. */
 static inline int8_t mcud_linear_channel(const mcud_resize_linear_s8_params *params, const mcud_pixel_s8 *at,
                                          int32_t c)
 {
@@ -36,12 +36,11 @@ static inline int8_t mcud_linear_channel(const mcud_resize_linear_s8_params *par
 
 #include <arm_mve.h>
 
-/* `count` channels of a pixel from channel `first` on, 1 to 32 of them; 44 <= params->shift <= 54. Where it is
- * uncertain on which side of a tie a channel is, a bit is set, those of the last four channels being the lowest.
+/* Computes `count` channels of a pixel from channel `first` on, 1 to 32 of them; 44 <= params->shift <= 54. Returns a
+ * bit for each channel that may be on either side of a tie, the lowest ones for the last four channels.
  *
- * The upper halves of two products, and of the input's zero point by the weights, are less than 3 units too low
- * together. That is little beside the distance from a tie that is asked for: where 3 more at its upper end make no
- * difference, the exact sum is as far away.
+ * The sum of the upper halves of the products is less than 3 units too low. A channel is certain if adding 3 units does
+ * not bring it nearer to a tie than the required distance.
  *
  * Not inlined: at -O1, GCC finds no registers for it beside the caller's values. */
 static __attribute__((noinline)) uint32_t mcud_linear_run(const mcud_resize_linear_s8_params *params,
@@ -61,7 +60,7 @@ static __attribute__((noinline)) uint32_t mcud_linear_run(const mcud_resize_line
     const int8_t *below = at->below + first;
     const int8_t *far = at->far + first;
     int8_t *y = out + first;
-    uint32_t ties = (uint32_t)count; /* at first, for want of registers */
+    uint32_t ties = (uint32_t)count; /* holds the count first: there are no more registers */
     int32x4_t top;
     int32x4_t bottom;
     int32x4_t x;

@@ -1,4 +1,4 @@
-/* Sums and results of layer_norm_s8.h. */
+/* The sums and the results of layer_norm_s8. */
 #ifndef MCUD_NORMALIZE_S8_H
 #define MCUD_NORMALIZE_S8_H
 
@@ -8,7 +8,7 @@
 #include <arm_mve.h>
 #endif
 
-/* z of a group's values: (value * count - centre) * 2^left * multiplier / 2^32. */
+/* The factors for z of a group's values: z = (value * count - centre) * 2^left * multiplier / 2^32. */
 typedef struct {
     int32_t centre;
     int32_t left;
@@ -43,7 +43,7 @@ static inline int32_t mcud_product_high(int32_t a, int32_t b)
     return (int32_t)(((int64_t)a * b) >> 32);
 }
 
-/* in[count] -> out[count] by factors[count][2] */
+/* Computes out[count] from in[count] and factors[count][2]. */
 static inline void mcud_normalize(const mcud_normal *by, const int8_t *in, const int32_t *factors, int32_t count,
                                   int32_t shift, int8_t *out)
 {

@@ -1,4 +1,4 @@
-/* The loops of Winograd's filtering over output tiles, for one height of them: see mcud_winograd_s8.h. */
+/* The loops of Winograd's filtering over output tiles of one height: see mcud_winograd_s8.h. */
 #ifndef MCUD_OUTPUT_TILES_H
 #define MCUD_OUTPUT_TILES_H
 
@@ -17,7 +17,7 @@ typedef struct {
     int32_t row;   /* from a row to the next one */
 } mcud_tile_input;
 
-/* The target of a transform: channels of a tile's input, beside those of the other of two tiles. */
+/* The target of a transform: channels of a tile's input, beside those of another tile. */
 typedef struct {
     int32_t *to;
     int32_t step; /* bytes from a position to the next one */
@@ -43,13 +43,13 @@ typedef struct {
 
 enum { MCUD_TILE_COLS = 4, MCUD_TILES = 2, MCUD_FOUR = 4, MCUD_TILE_FACTORS = 1 + MCUD_FACTORS };
 
-/* Words for a lane along one axis; channels of a tile that are copied at a time, if it reaches outside the input. */
+/* Words for a lane along one axis; channels that are copied at a time for a tile that reaches outside the input. */
 enum { MCUD_WORK_WORDS = 72, MCUD_COPIED = 16 };
 
 /* Constants of a tile's height R. */
 #define MCUD_INPUT_ROWS(r) ((r) + 2)
 #if defined(MCUD_TILES_DSP)
-#define MCUD_ADJACENT_ROWS(r) ((r) == 4 ? 2 : 1) /* that a transform needs: the others may lie anywhere */
+#define MCUD_ADJACENT_ROWS(r) ((r) == 4 ? 2 : 1) /* that a transform needs; other rows may be at any address */
 #else
 #define MCUD_ADJACENT_ROWS(r) MCUD_INPUT_ROWS(r)
 #endif
@@ -70,7 +70,7 @@ MCUD_INLINE int32_t mcud_least(int32_t a, int32_t b)
     return a < b ? a : b;
 }
 
-/* A lane of 6 values along an axis. */
+/* Transforms a lane of 6 values along an axis. */
 MCUD_INLINE void mcud_transform_6(const int32_t *d, int32_t *to, int32_t step)
 {
     const int32_t v = mcud_lane_sub(d[4], d[2]);
@@ -160,8 +160,8 @@ typedef struct {
     int contiguous; /* whether a transform can read all rows in place */
 } mcud_tile_rows;
 
-/* A row under a tile -> copy[6][bytes]: part of its pixels. Those outside the input, and all in the padding, are zero
- * points; `inside` are the others, `row` is where the first of them begins. */
+/* Copies a part of the pixels of a row under a tile to copy[6][bytes]. Pixels `inside` begin at `row`; the others, and
+ * all pixels of padding rows, become zero points. */
 MCUD_INLINE void mcud_copy_row(const mcud_winograd_s8_params *params, const int8_t *row, mcud_taps inside,
                                mcud_part_of_pixel part, int8_t *copy)
 {
@@ -174,7 +174,8 @@ MCUD_INLINE void mcud_copy_row(const mcud_winograd_s8_params *params, const int8
     mcud_copy_pixels(copy, padding, 0, 6 - inside.end, part.bytes);
 }
 
-/* A tile's input -> `to`. If its first column is outside the input, pixels are copied, some channels at a time. */
+/* Transforms a tile's input to `to`. If its first column is outside the input, it copies pixels, some channels at a
+ * time. */
 MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *params, const mcud_tile_rows *under,
                                       int32_t first, int32_t *to, int32_t *work)
 {
@@ -212,7 +213,7 @@ MCUD_INLINE void mcud_transform_input(int32_t r, const mcud_winograd_s8_params *
 
 #if !defined(MCUD_TILES_DSP)
 
-/* The sums of one channel of one tile to its results. */
+/* Computes a tile's results of one channel from their sums. */
 MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *factors, int32_t zero, int32_t pixel,
                                   const mcud_tile_results *to)
 {
@@ -258,12 +259,12 @@ MCUD_INLINE void mcud_finish_tile(int32_t r, uint32_t *sums, const int32_t *fact
 
 #endif
 
-/* The sums of a tile's channels, up to four, to its results. */
+/* Computes a tile's results of up to four channels from their sums. */
 MCUD_INLINE void mcud_finish_channels(int32_t r, int32_t *sums, const int32_t *factors, mcud_finish_s8 finish,
                                       int32_t channels, const mcud_tile_results *to)
 {
 #if defined(MCUD_TILES_DSP)
-    int8_t copy[16 * MCUD_FOUR]; /* if some results are beside the output */
+    int8_t copy[16 * MCUD_FOUR]; /* if some results are outside the output */
     const int partial = to->rows < r || to->cols < MCUD_TILE_COLS;
     mcud_whole_tile whole = {to->y, finish.pitch, to->row_step, finish.zero_point, channels};
     if (partial) {
@@ -292,7 +293,7 @@ MCUD_INLINE void mcud_finish_channels(int32_t r, int32_t *sums, const int32_t *f
 #endif
 }
 
-/* The input under tiles whose first row is `top`; results from row `needed` on are not needed. */
+/* Finds the input rows under tiles whose first row is `top`; results from row `needed` on are not needed. */
 MCUD_INLINE void mcud_locate_rows(int32_t r, const mcud_op *op, int32_t top, int32_t needed, mcud_tile_rows *under)
 {
     const mcud_winograd_s8_params *params = op->params;
@@ -308,7 +309,7 @@ MCUD_INLINE void mcud_locate_rows(int32_t r, const mcud_op *op, int32_t top, int
     }
 }
 
-/* Rows [first_row, end_row) by tiles of r rows. */
+/* Computes rows [first_row, end_row) by tiles of r rows. */
 MCUD_INLINE void mcud_winograd(int32_t r, const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     const mcud_winograd_s8_params *params = op->params;

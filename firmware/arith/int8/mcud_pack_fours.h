@@ -1,4 +1,4 @@
-/* Activations as the weights of mcud_dot_vector_s8.h. */
+/* Packs activations as weights of mcud_dot_vector_s8.h. */
 #ifndef MCUD_PACK_FOURS_H
 #define MCUD_PACK_FOURS_H
 
@@ -8,8 +8,8 @@
 #include <arm_mve.h>
 #endif
 
-/* line[channels] -> the bytes of their weights, `to` being that of channel 0: channels 0 and 2 lie side by side, then,
- * `pair` bytes later, 1 and 3, and `record` bytes after these the next four. */
+/* Writes line[channels] to their places among the weights; `to` is the place of channel 0. Channel 2 is 16 bytes after
+ * channel 0, channels 1 and 3 are `pair` bytes after 0 and 2, and the next four channels `record` bytes later. */
 static inline void mcud_scatter_channels(int8_t *to, const int8_t *line, int32_t channels, int32_t pair, int32_t record)
 {
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__)

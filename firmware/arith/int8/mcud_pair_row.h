@@ -25,7 +25,7 @@ static inline void mcud_fill_pairs(int32_t *from, const int32_t *end, int32_t ze
     }
 }
 
-/* Loads up to four channels; bytes after the last one must not be read. */
+/* Loads up to four channels; reads no bytes after them. */
 static inline int32_t mcud_load_some(const int8_t *from, int32_t channels)
 {
     uint32_t word = 0;

@@ -2,9 +2,9 @@
  * bits.
  *
  * A column of four channels is MCUD_WINDOW_COLUMN words: for each channel the values of two rows in 16 bits, the upper
- * row in the lower half. Pairs of rows lie in a ring. A record of a channel is the bias, the factors, and for each
- * pair of rows the weights of its columns, two to a word: both of the upper row, then both of the lower one. With a
- * stride of 2 even columns come before odd ones. An odd last column stands alone, and so does an odd last row.
+ * row in the lower half. Pairs of rows are in a ring. A record of a channel is the bias, the factors, and for each pair
+ * of rows the weights of its columns, two to a word: both of the upper row, then both of the lower one. With a stride
+ * of 2 even columns come before odd ones. An odd last column has no partner, and neither has an odd last row.
  *
  *   mcud_expand_columns   two rows to one word of every column and channel
  *   mcud_pair_windows_s8  outputs of one row
@@ -25,7 +25,7 @@ typedef struct {
     int32_t pair_bytes; /* from a pair of rows to the next one */
     int32_t outputs;    /* in the row; x has columns for the next multiple of four */
     int32_t channels;   /* 1..4 */
-    int32_t first;      /* place in the ring of the pair of the window's upper rows */
+    int32_t first;      /* index in the ring of the window's upper pair of rows */
 } mcud_pair_windows;
 
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) && MCUD_BLOCKS

@@ -1,4 +1,5 @@
-/* mcud_pixels_s8.h, for a kernel with offsets of pixels: it defines MCUD_PIXEL_OFFSETS before it includes this. */
+/* The code of mcud_pixels_s8.h. A kernel with offsets of pixels defines MCUD_PIXEL_OFFSETS before it includes this
+ * file. */
 #ifndef MCUD_PIXEL_BLOCKS_S8_H
 #define MCUD_PIXEL_BLOCKS_S8_H
 
@@ -11,7 +12,7 @@
 #include "mcud_fours_mve.h"
 #endif
 
-/* One pixel by up to four channels. */
+/* Multiplies one pixel with up to four channels. */
 static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t *x, int32_t offset,
                                     const int32_t *record, int32_t channels, int8_t *y)
 {
@@ -25,7 +26,7 @@ static inline void mcud_vector_four(const mcud_vector_channels *to, const int8_t
     }
 }
 
-/* Pixels singly, by all channels. */
+/* Multiplies pixels singly with all channels. */
 MCUD_NOINLINE void mcud_vector_singly(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
                                       int8_t *y)
 {
@@ -41,7 +42,7 @@ MCUD_NOINLINE void mcud_vector_singly(const mcud_vector_channels *to, const int8
 }
 
 #if defined(MCUD_VECTOR_FOURS)
-/* The channels of an incomplete record. */
+/* Multiplies pixels with the channels of an incomplete record. */
 MCUD_NOINLINE void mcud_vector_last(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
                                     int8_t *y)
 {
@@ -67,7 +68,7 @@ MCUD_NOINLINE void mcud_vector_last(const mcud_vector_channels *to, const int8_t
 }
 #endif
 
-/* `count` pixels of x[depth] each, `step` bytes apart -> y[count][channels], `pitch` apart */
+/* Multiplies `count` pixels x[depth], `step` bytes apart, to y[count][channels], whose pixels are `pitch` apart. */
 static inline void mcud_blocks_of_pixels(const mcud_vector_channels *to, const int8_t *x, int32_t step, int32_t count,
                                          int8_t *y)
 {

@@ -1,4 +1,4 @@
-/* Columns of products four by four, for cores without vectors. */
+/* Products of columns, four at a time, for cores without vectors. */
 #ifndef MCUD_PRODUCT_S8_FOURS_H
 #define MCUD_PRODUCT_S8_FOURS_H
 
@@ -10,7 +10,7 @@ static inline void mcud_product_columns(const mcud_product_s8 *what, const int8_
     for (; j + 4 <= columns; j += 4) {
         mcud_product_four_columns(what, a, b + j, length, sums + j);
     }
-    for (; j < columns; j++) { /* bytes after a line must not be read */
+    for (; j < columns; j++) { /* reads no bytes after a line */
         for (int32_t i = 0; i < length; i++) {
             sums[j] += (a[i] - what->a_zero_point) * (b[i * what->pitch + j] - what->b_zero_point);
         }

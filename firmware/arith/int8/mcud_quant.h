@@ -1,11 +1,10 @@
-/* Requantisation: the one place where its rounding is stated.
+/* Requantisation. This file alone states its rounding.
  *
  *   q = clamp(zero_point + floor((acc * multiplier + 2^(shift-1)) / 2^shift), low, high)
  *
- * with the product exact in 64 bits: round half up of acc * (multiplier / 2^shift). The real scale
- * s = input_scale * weight_scale / output_scale is stored as multiplier = round(s * 2^shift), and
- * shift = 32 wherever that keeps at least 16 bits and fits an int32_t, because then one instruction
- * (SMMLAR) does it on cores with the DSP extension.
+ * with the product exact in 64 bits: round half up of acc * (multiplier / 2^shift). The real scale s = input_scale *
+ * weight_scale / output_scale is stored as multiplier = round(s * 2^shift), and shift = 32 wherever that keeps at least
+ * 16 bits and fits an int32_t, because then one instruction (SMMLAR) computes it on cores with the DSP extension.
  */
 #ifndef MCUD_QUANT_H
 #define MCUD_QUANT_H
@@ -18,7 +17,7 @@ static inline int32_t mcud_clamp(int32_t value, int32_t low, int32_t high)
     return value < low ? low : (value > high ? high : value);
 }
 
-/* mcud_scale_32: the common case of mcud_scale, for cores on which compilers make too much of its C. */
+/* mcud_scale_32 is the common case of mcud_scale, for cores on which compilers make slow code of its C. */
 #if defined(__thumb__) && !defined(__thumb2__)
 #include "mcud_scale_thumb.h"
 #elif defined(__GNUC__) && (defined(__riscv_mul) || (defined(__thumb2__) && !defined(__ARM_FEATURE_DSP)))
@@ -37,7 +36,7 @@ static inline int32_t mcud_scale(int32_t acc, int32_t multiplier, int32_t shift)
     if (shift == 32) { /* the common case: no 64-bit shifts */
         return (int32_t)((product + ((int64_t)1 << 31)) >> 32);
     }
-    if (shift > 32) { /* the lower half decides nothing */
+    if (shift > 32) { /* the lower half does not change the result */
         const int32_t high = (int32_t)(product >> 32);
         return (high + ((int32_t)1 << (shift - 33))) >> (shift - 32);
     }
@@ -54,11 +53,11 @@ static inline int32_t mcud_scale_twice(int32_t acc, int32_t multiplier, int32_t 
         return (int32_t)((product + ((int64_t)1 << 30)) >> 31);
     }
     const int32_t once = (int32_t)(((int64_t)acc * multiplier + ((int64_t)1 << 30)) >> 31);
-    const int32_t twofold = (once + (once >> 31)) >> (-exponent - 1); /* a negative tie is just below one */
+    const int32_t twofold = (once + (once >> 31)) >> (-exponent - 1); /* moves negative ties below the tie */
     return (twofold + 1) >> 1;
 }
 
-/* The same, but a tie goes to the even result: for means, which often are ties. */
+/* mcud_scale, but a tie goes to the even result: for means, which often are ties. */
 static inline int32_t mcud_scale_even(int32_t acc, int32_t multiplier, int32_t shift)
 {
     const int64_t product = (int64_t)acc * multiplier;

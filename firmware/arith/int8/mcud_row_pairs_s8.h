@@ -1,9 +1,9 @@
 /* Depthwise windows of 3x3 by pairs of rows: one header for each instruction set, with the same functions and bits.
  *
  * Columns of four channels are expanded to 16 bits, in MCUD_PAIR_COLUMN words: for each channel one word of two rows,
- * then one of the next two rows. `order` is 1 if the second word has the upper rows: so a pair that was the lower one
- * serves again as the upper one. A record of a channel is MCUD_PAIR_RECORD words: the bias, for each column of the
- * window the bytes w0, w1, w1, w2 of its weights from top to bottom, the factors.
+ * then one of the next two rows. `order` is 1 if the second word has the upper rows: then a pair of lower rows is used
+ * again as the upper pair. A record of a channel is MCUD_PAIR_RECORD words: the bias, for each column of the window the
+ * bytes w0, w1, w1, w2 of its weights from top to bottom, the factors.
  *
  *   mcud_expand_pair  two rows to one word of every column
  *   mcud_expand_row   one row to the lower halves of these words
@@ -25,7 +25,7 @@ typedef struct {
     int32_t channels; /* 1..4 */
     int32_t zero_point;
     int32_t pitch;  /* from a column's results to the next one's */
-    int32_t row;    /* to those of the next row */
+    int32_t row;    /* from a row's results to the next row's */
     int32_t length; /* bytes from the columns of the first window to those after the last one */
 } mcud_pair_outputs;
 

@@ -7,15 +7,15 @@
 
 #include "mcud_compiler.h"
 
-/* Not the drafts before version 1.0. Addresses in assembler are 32 bits. */
+/* Drafts before version 1.0 do not count. Addresses in assembler have 32 bits. */
 #if defined(__riscv_vector) && defined(__riscv_zve32x) && __riscv_xlen == 32 && MCUD_BLOCKS
 #define MCUD_RVV 1
 #else
 #define MCUD_RVV 0
 #endif
 
-/* What blocks may change beside the length and type of vectors, which no compiler relies on after inline assembler. GCC 12
- * does not know the registers, and never uses them. */
+/* The registers that blocks may change. The length and type of vectors are not listed, since no compiler relies on them
+ * after inline assembler. GCC 12 does not know vector registers, and never uses them. */
 #if defined(__clang__) || (defined(__GNUC__) && __GNUC__ >= 13)
 #define MCUD_RVV_CHANGED                                                                                     \
     "memory", "v0", "v1", "v2", "v3", "v4", "v5", "v6", "v7", "v8", "v9", "v10", "v11", "v12", "v13",   \

@@ -1,4 +1,4 @@
-/* The arithmetic that instruction sets do differently: one header of static inline functions for each, all
+/* Arithmetic that depends on the instruction set: one header of static inline functions for each instruction set, all
  * with the same functions and the same bits.
  *
  * Convolutions read their constants as records, in the order of their use: int32_t biases of two or four
@@ -12,15 +12,14 @@
  *   mcud_record_taps              4 channels of a depthwise window; weights [taps][4]
  *   mcud_sum_taps                 the same sums alone
  *
- * `channels` of several records fill the last one of them, and are not 0.
+ * For several records, `channels` fill the last record and are not 0.
  *
- * A group is four values along the depth; weights after the depth are 0. For 3, 2 and 1 by 2, pixels are
- * expanded to 16 bits before, and used for all channels: a group of `pixels` pixels is 2 * pixels words,
- * first (x0, x2) of every pixel, then (x1, x3), the lower half first. A sign extension of every other byte
- * of a word of weights gives the same pairs, so that nothing has to be paired at run time.
+ * A group is four values along the depth; weights after the depth are 0. For 3, 2 and 1 by 2, pixels are expanded to 16
+ * bits once, and used for all channels: a group of `pixels` pixels is 2 * pixels words, first (x0, x2) of every pixel,
+ * then (x1, x3), the lower half first. A sign extension of every other byte of a word of weights gives the same pairs,
+ * so that nothing has to be paired at run time.
  *
- * Products are summed up to ends[1]; what lies between ends[0] and there is a multiple of four groups,
- * of eight for 1x4.
+ * Products are summed up to ends[1]; from ends[0] to ends[1] there is a multiple of four groups, of eight for 1x4.
  * `ends` and `finish` must be variables of the caller.
  */
 #ifndef MCUD_SIMD_H
@@ -29,8 +28,9 @@
 #include <stdint.h>
 
 /* A kernel that rounds results twice, as TFLite does, defines MCUD_TWICE: its records have multipliers of all their
- * channels, then powers of two of all. MCUD_RESULT_S8 makes a sum a result by its factor, and by that `step` words after
- * it. Records for vectors, whose multiplications double, have half the multiplier, which has no sign. */
+ * channels, then powers of two of all. MCUD_RESULT_S8 converts a sum to a result by its factor, and with MCUD_TWICE by
+ * a second factor `step` words later. Records for vectors, whose multiplications double, have half the multiplier,
+ * which has no sign. */
 #if defined(MCUD_TWICE)
 #define MCUD_FACTORS 2
 #define MCUD_IF_TWICE(text) text
@@ -50,7 +50,7 @@
  * power that is odd rounds halves away from zero, since it adds the sign's share. */
 typedef struct {
     int32_t zero_point;
-    int32_t left;  /* 0 but for scales of 0.5 and more; the doubled sum saturates */
+    int32_t left;  /* not 0 only for scales of 0.5 and more; the shifted sum saturates */
     int32_t pitch; /* from a pixel's results to the next one's */
 } mcud_finish_s8;
 

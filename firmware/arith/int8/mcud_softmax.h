@@ -17,7 +17,8 @@ typedef struct {
 
 /* 2^62 / sum, for mcud_probability(). `one`, the table's first entry, is a power of 2; one <= sum. */
 #if defined(__GNUC__) && defined(__arm__) && !defined(__ARM_FEATURE_IDIV)
-/* Bit by bit, without the library's division: there data decide the number of rounds. Inlined it lacks registers. */
+/* Divides bit by bit: in the library's division, the number of rounds depends on data. Not inlined, since it would lack
+ * registers. */
 __attribute__((noinline)) static uint64_t mcud_reciprocal(uint32_t sum, uint32_t one)
 {
     uint64_t quotient = one == sum;
@@ -56,7 +57,7 @@ static inline int32_t mcud_probability(uint32_t exponential, uint64_t reciprocal
 #include "mcud_softmax_mve.h"
 #else
 
-/* x[count] -> y[count]; 1 if that is done, 0 if the values have to be taken one by one. */
+/* Computes y[count] from x[count] and returns 1; returns 0 if the values must be computed singly. */
 static inline int32_t mcud_softmax_run(const mcud_softmax_group *softmax, const int8_t *x, int8_t *y)
 {
     (void)softmax;

@@ -1,5 +1,5 @@
-/* Sums of two int8 values that are rounded as by TFLite's reference kernels, if one operand has the larger scale: its
- * share is exact, and is half of its value at 2^MCUD_SUM_FRACTION. The other one is scaled and rounded as the sum is. */
+/* Sums of two int8 values, rounded as in TFLite's reference kernels, if one operand has the larger scale. Its share is
+ * exact: half of its value times 2^MCUD_SUM_FRACTION. The other operand is scaled and rounded as the sum is. */
 #ifndef MCUD_SUM_TFLITE_H
 #define MCUD_SUM_TFLITE_H
 
@@ -8,13 +8,13 @@
 enum { MCUD_SUM_FRACTION = 20 };
 
 typedef struct {
-    int32_t fraction; /* of the other operand, and what is added then */
+    int32_t fraction; /* fraction bits of the other operand; `constant` is added then */
     int32_t constant;
     int32_t multiplier;
-    int32_t half; /* and the zero point of the exact operand */
+    int32_t half; /* half of 2^shift, plus a term of the exact operand's zero point */
     int32_t shift;
     int32_t sum_multiplier;
-    int32_t sum_half; /* and that of the output */
+    int32_t sum_half; /* half of 2^sum_shift, plus a term of the output's zero point */
     int32_t sum_shift;
 } mcud_exact_sum;
 
@@ -33,7 +33,7 @@ static inline int32_t mcud_round_twice(int32_t value, int32_t multiplier, int32_
 static inline void mcud_add_exact(const mcud_exact_sum *how, const int8_t *exact, const int8_t *other, int8_t *out,
                                   int32_t count)
 {
-    const mcud_exact_sum by = *how; /* a store to out may not change it */
+    const mcud_exact_sum by = *how; /* a copy, since the compiler must expect a store to out to change *how */
     const int32_t factor = (int32_t)1 << by.fraction;
     for (const int8_t *const end = out + count; out < end; out++) {
         const int32_t scaled = mcud_round_twice(*other++ * factor + by.constant, by.multiplier, by.half, by.shift);

@@ -4,7 +4,7 @@
 
 #include "mcud_window.h"
 
-/* Where the taps of a window are: in the input, or in the padding, whose values stand in flash. */
+/* Points `taps` to the taps of a window, in the input or in `padding`, which is in flash. */
 static inline void mcud_find_taps(const mcud_window *window, int32_t channels, const int8_t *padding,
                                   const mcud_window_place *place, const int8_t **taps)
 {

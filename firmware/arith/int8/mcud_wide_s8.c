@@ -2,15 +2,15 @@
 
 #include "mcud_compiler.h"
 
-/* What is rare stays out of the function that is called for every block. */
+/* Rare cases are not inlined in the function that is called for every block. */
 #if defined(__GNUC__)
 #define NOT_INLINED static __attribute__((noinline))
 #else
 #define NOT_INLINED static
 #endif
 
-/* The functions of these headers compute whole records of two channels; for one pixel two records at a time, and
- * `step` has the bytes from a record to the next one. */
+/* The functions of these headers compute whole records of two channels. For one pixel they compute two records at a
+ * time, and `step` is the number of bytes from a record to the next one. */
 #if defined(__ARM_FEATURE_DSP) && MCUD_BLOCKS
 #include "mcud_wide_s8_dsp.h"
 #else
@@ -43,12 +43,12 @@ NOT_INLINED void multiply_rest(const mcud_wide_s8 *by, const int16_t *x, int32_t
     if (rest == 0) {
         return;
     }
-    int8_t results[8]; /* of the last records, which have more channels than there are */
+    int8_t results[8]; /* of the last records, which have more channels than the output */
     y += part.channels;
     part.records += part.channels / 2 * record_words;
     part.channels = together;
     part.pitch = 2;
-    if (pixels == 1 && rest < 3) { /* a record without a neighbour takes itself */
+    if (pixels == 1 && rest < 3) { /* a record without a neighbour is used twice */
         part.step = 0;
     }
     all_pixels(&part, x, pixels, results);

@@ -1,5 +1,5 @@
-/* The second matrix of a product as weights of 16 bits, without their zero point. They become records of mcud_wide_s8.h;
- * in place of each bias stands the sum of the channel's weights. */
+/* Widens the second matrix of a product to weights of 16 bits, less their zero point, in records of mcud_wide_s8.h. In
+ * place of a bias is the sum of the channel's weights. */
 #ifndef MCUD_WIDEN_S8_H
 #define MCUD_WIDEN_S8_H
 
@@ -12,7 +12,7 @@ typedef struct {
     int32_t zero_point;
 } mcud_widened;
 
-/* `count` values of a channel, from[0..count)[at] -> two pairs, weights[0] and [2]; returns their sum. */
+/* Writes `count` values of a channel, from[0..count)[at], to the pairs weights[0] and weights[2]; returns their sum. */
 static inline int32_t mcud_widen_four(const int8_t *const from[4], int32_t at, int32_t count, int32_t zero_point,
                                       int32_t *weights)
 {

@@ -1,9 +1,9 @@
 /* Winograd's minimal filtering of 3x3 windows with stride 1, exact in integers: tiles of R x 4 results, R 1, 2 or 4.
  *
- * All steps are linear and computed modulo 2^32, on transforms of integers that fit 16 bits. Sums end as S times those
- * of the direct convolution: S is 24, 48 or 576. A product with the inverse of its odd factor modulo 2^32 leaves 2^s
- * times them, s 3, 4 or 6, which fits an int32_t: the code generator has checked the layer. With R = 1, three rows of
- * input are transformed along the columns only, and summed up like depth.
+ * All steps are linear and computed modulo 2^32, on transforms of integers that fit 16 bits. The sums are S times those
+ * of the direct convolution, where S is 24, 48 or 576. Multiplied by the inverse of the odd factor of S modulo 2^32,
+ * they become 2^s times those, with s = 3, 4 or 6. This fits an int32_t: the code generator checks each layer. With R =
+ * 1, three rows of input are transformed along the columns only, and summed up like depth.
  *
  * Two tiles by four channels are multiplied at a time. Layouts:
  *

@@ -22,7 +22,7 @@
 /* Tiles multiplied at a time; the rows and columns of a tile's input and results; values in a vector; channels. */
 enum { MCUD_TILES = 2, MCUD_INPUT = 6, MCUD_RESULTS = 4, MCUD_EIGHT = 8, MCUD_FOUR = 4, MCUD_POSITIONS = 36 };
 
-/* Where a tile's results of four channels go. */
+/* The place of a tile's results of four channels. */
 typedef struct {
     int8_t *y;
     int32_t pixel;

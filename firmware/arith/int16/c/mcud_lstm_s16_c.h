@@ -22,7 +22,7 @@ static inline void mcud_lstm_product(const mcud_lstm_weights *from, const int8_t
     }
 }
 
-/* The next states of all cells by their gates[MCUD_GATES][cells]. */
+/* Computes the next states of all cells from gates[MCUD_GATES][cells]. */
 static inline void mcud_lstm_update(const mcud_lstm_cells *by, const int16_t *gates, int32_t cells, int8_t *h,
                                     int16_t *c)
 {

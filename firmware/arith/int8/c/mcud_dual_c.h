@@ -38,7 +38,7 @@ static inline const int32_t *mcud_multiply_dual(const int8_t *x, const int32_t *
                 both += (uint32_t)(values[0] * lower) + (uint32_t)(values[2] * upper);
                 even += (uint32_t)(values[0] * mcud_dual_byte(lower)) + (uint32_t)(values[2] * mcud_dual_byte(upper));
             }
-            const int32_t odd = (int32_t)(both - even) / 256; /* a multiple of it */
+            const int32_t odd = (int32_t)(both - even) / 256; /* a multiple of 256 */
             y[2 * pair] = MCUD_RESULT_S8((int32_t)even, factors + 2 * pair, MCUD_DUAL_CHANNELS, &finish);
             y[2 * pair + 1] = MCUD_RESULT_S8(odd, factors + 2 * pair + 1, MCUD_DUAL_CHANNELS, &finish);
         }

@@ -2,7 +2,7 @@
 #ifndef MCUD_LANES_C_H
 #define MCUD_LANES_C_H
 
-/* `count` pixels, 1 to 3, of x[depth] each -> y[count][channels], `pitch` apart */
+/* Multiplies `count` pixels x[depth], 1 to 3, to y[count][channels], whose pixels are `pitch` apart. */
 static inline void mcud_lanes_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
                                      int8_t *y)
 {
@@ -19,7 +19,7 @@ static inline void mcud_lanes_pixels(const mcud_vector_channels *to, const int8_
     }
 }
 
-/* sums[channels] += x[values] by w[values][channels] */
+/* sums[channels] += x[values] . w[values][channels] */
 static inline void mcud_lanes_add(const mcud_vector_channels *to, const int8_t *x, int32_t values, const int8_t *w,
                                   int32_t *sums)
 {
@@ -38,7 +38,8 @@ static inline void mcud_lanes_finish(const mcud_vector_channels *to, const int32
     }
 }
 
-/* Depthwise: the first windows->channels channels of a record, each by one input channel -> y[windows][channels] */
+/* Depthwise: multiplies the first windows->channels channels of a record, each with one input channel, to
+ * y[windows][channels]. */
 static inline void mcud_lanes_taps(const mcud_windows_alike *windows, const mcud_lanes_depthwise *by, int8_t *y)
 {
     const int32_t *factors = by->record + by->lanes;

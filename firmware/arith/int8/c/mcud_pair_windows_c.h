@@ -21,7 +21,7 @@ static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pa
 static inline int32_t mcud_pair_products(const int16_t *x, const int8_t *w, int32_t cols, int32_t stride)
 {
     int32_t sum = 0;
-    int32_t place = 0; /* in the record */
+    int32_t place = 0; /* index in the record */
     for (int32_t phase = 0; phase < stride; phase++) {
         for (int32_t col = phase; col < cols; col += stride, place++) {
             const int8_t *const of = w + place / 2 * 4 + place % 2;

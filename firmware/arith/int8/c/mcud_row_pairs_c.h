@@ -46,7 +46,7 @@ static inline void mcud_two_rows_s8(const int32_t *x, int32_t order, int8_t *y, 
                                     const mcud_pair_outputs *by)
 {
     const mcud_finish_s8 finish = {by->zero_point, 0, 0};
-    const int32_t pitch = by->pitch; /* a store to y may not change them */
+    const int32_t pitch = by->pitch; /* copies, since the compiler must expect a store to y to change *by */
     const int32_t row = by->row;
     for (int32_t i = 0; i < by->channels; i++, record += MCUD_PAIR_RECORD) {
         const int8_t *const w = (const int8_t *)(record + 1);

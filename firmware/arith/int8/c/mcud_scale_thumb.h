@@ -1,4 +1,5 @@
-/* mcud_scale_32 by halves, for want of a multiplication to 64 bits; the lowest 16 decide nothing. */
+/* mcud_scale_32 by halves of 16 bits, since Armv6-M has no multiplication to 64 bits; the lowest 16 bits do not change
+ * the result. */
 #ifndef MCUD_SCALE_THUMB_H
 #define MCUD_SCALE_THUMB_H
 

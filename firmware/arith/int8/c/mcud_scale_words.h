@@ -1,4 +1,5 @@
-/* mcud_scale_32 by the two words of a product. If factors have been clamped before, compilers multiply 64 bits in C. */
+/* mcud_scale_32 by the two words of a product. From C, compilers make a full multiplication of 64 bits if the factors
+ * were clamped before. */
 #ifndef MCUD_SCALE_WORDS_H
 #define MCUD_SCALE_WORDS_H
 

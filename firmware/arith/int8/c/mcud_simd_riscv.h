@@ -1,5 +1,6 @@
-/* Blocks of four channels for RISC-V, whose registers take 12 sums: a value of three pixels is 31 instructions for 12
- * products, instead of 17 for 6. Compilers load so far ahead that they put sums on the stack. */
+/* Blocks of four channels for RISC-V, whose registers take 12 sums: one value of three pixels takes 31 instructions for
+ * 12 products, instead of 17 for 6. It is assembler because compilers load so far ahead that they put sums on the
+ * stack. */
 #ifndef MCUD_SIMD_RISCV_H
 #define MCUD_SIMD_RISCV_H
 
@@ -22,7 +23,7 @@
 #define MCUD_FOUR_COPIES(sums)                                                                               \
     "mv %[" sums "0], %[a0]\n\tmv %[" sums "1], %[a1]\n\tmv %[" sums "2], %[a2]\n\tmv %[" sums "3], %[a3]\n\t"
 
-/* To the next group, whose pixels are `bytes` bytes further on. */
+/* Advances to the next group, whose pixels are `bytes` bytes later. */
 #define MCUD_FOUR_END(bytes)                                                                                 \
     "addi %[first], %[first], 8\n\taddi %[second], %[second], 8\n\t"                                         \
     "addi %[x], %[x], " #bytes "\n\tbltu %[x], %[end], 1b\n\t"
@@ -45,7 +46,8 @@ static inline void mcud_results_of_both(int32_t *sums, int32_t pixels, const int
     }
 }
 
-/* x[groups] of 3 pixels by a multiple of four channels -> y[3][channels], the pixels `pitch` apart */
+/* Multiplies x[groups] of 3 pixels with a multiple of four channels to y[3][channels], whose pixels are `pitch`
+ * apart. */
 MCUD_NOINLINE const int32_t *mcud_records_3x4(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {

@@ -1,5 +1,5 @@
-/* The blocks of mcud_simd_c.h that multiply most, for cores with the instructions of a Cortex-M0: a sum can lie
- * in a register that only additions reach, so that the eight others are free. Every product is three
+/* The blocks of mcud_simd_c.h that multiply most, for cores with the instructions of a Cortex-M0: a sum can be in a
+ * high register, which only additions reach, so that the eight low registers are free. Every product is three
  * instructions, extension, multiplication, addition: the multiplication overwrites the extended value. */
 #ifndef MCUD_SIMD_THUMB_H
 #define MCUD_SIMD_THUMB_H
@@ -121,8 +121,8 @@ MCUD_NOINLINE const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *co
     "lsls r7, r6, #8\n\tasrs r7, r7, #24\n\tmuls r7, r4\n\tadd " sum ", r7\n\t"                             \
     "asrs r7, r6, #24\n\tmuls r7, r5\n\tadd " sum ", r7\n\t"
 
-/* Adds the products of x[groups][4] and w[groups][4][4]: 72 instructions for 16 products. Bytes of a pixel that may lie
- * anywhere are loaded singly. */
+/* Adds the products of x[groups][4] and w[groups][4][4]: 72 instructions for 16 products. A pixel may be at any
+ * address, so its bytes are loaded singly. */
 #define MCUD_SUM_1X4
 MCUD_NOINLINE void mcud_sum_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *w, int32_t sums[4])
 {

@@ -12,7 +12,7 @@ static inline void mcud_vector_copy(void *to, const void *from, int32_t bytes)
     memcpy(to, from, (size_t)bytes);
 }
 
-/* to[windows][rows][bytes] from memory + offsets[rows], windows being `step` bytes apart; none of them is 0. */
+/* Copies to[windows][rows][bytes] from memory + offsets[rows]; windows are `step` bytes apart. No count is 0. */
 static inline void mcud_vector_gather(int8_t *to, const uint8_t *memory, int32_t step, int32_t windows,
                                       const uint32_t *offsets, int32_t rows, int32_t bytes)
 {

@@ -15,8 +15,8 @@ static inline const int32_t *mcud_vector_dot_1x2(const int8_t *x, int32_t depth,
     return weights + (depth + 15) / 16 * 8;
 }
 
-/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes after
- * `taps` -> y[windows][channels]; none of them is 0. */
+/* Multiplies `channels` channels at the taps of windows, which are `step` bytes apart, to y[windows][channels]. The
+ * taps of the first window are `at` bytes after `taps`. No count is 0. */
 static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
                                     int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
                                     int32_t channels)
@@ -36,8 +36,8 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
     }
 }
 
-/* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
- * of them; the others lie at `padding`. */
+/* Points taps[count] to taps of one row of a window: taps [first, end) are inside the input, from x on, `pitch` bytes
+ * apart; the others are `padding`. */
 static inline void mcud_vector_find_taps(const int8_t **taps, int32_t count, int32_t first, int32_t end,
                                          const int8_t *x, int32_t pitch, const int8_t *padding)
 {

@@ -13,7 +13,7 @@ static inline int32_t mcud_widen_fours(const int8_t *line, int32_t length, int32
     return sum;
 }
 
-/* Widens four channels at a time where it can; returns the first channel that is left. */
+/* Widens four channels at a time on cores that can; returns the first channel that remains. */
 static inline int32_t mcud_widen_columns(const mcud_widened *to, int32_t k, const int8_t *const lines[4], int32_t count)
 {
     (void)to, (void)k, (void)lines, (void)count;

@@ -10,7 +10,8 @@
 
 enum { MCUD_LANES = 4 };
 
-/* Parts of `pixels` pixels, `step` bytes apart -> to[pixels][bytes]; returns its end. */
+/* Copies `bytes` bytes of each of `pixels` pixels, which are `step` bytes apart, to to[pixels][bytes]; returns the
+ * end. */
 static inline int8_t *mcud_copy_pixels(int8_t *to, const int8_t *from, int32_t step, int32_t pixels, int32_t bytes)
 {
     for (; pixels > 0; pixels--, from += step, to += bytes) {
@@ -59,7 +60,7 @@ static inline int32_t mcud_upper_word(int32_t a, int32_t b)
 #endif
 }
 
-/* 2^s times a sum -> its result. `zero` is 2^s times the zero point, plus half of 2^s; if results are rounded twice, it
+/* The result of 2^s times a sum. `zero` is 2^s times the zero point, plus half of 2^s; if results are rounded twice, it
  * is the zero point. */
 static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, int32_t zero, int32_t shift)
 {
@@ -71,7 +72,7 @@ static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor,
 #endif
 }
 
-/* The weights of four channels by the pairs of two tiles, at each position. */
+/* Multiplies the weights of four channels with the pairs of two tiles, at each position. */
 #if MCUD_BLOCKS && defined(__OPTIMIZE__) && !defined(__pic__) && defined(__thumb__) && !defined(__thumb2__) &&         \
     !defined(__clang__)
 #include "mcud_winograd_thumb.h"
@@ -79,8 +80,8 @@ static inline int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor,
 #include "mcud_winograd_riscv.h"
 #else
 
-/* First one half of all pairs, then the other: in a single loop, compilers add the two products before they add to
- * sums, and run out of registers. Not inlined, since the loop needs all registers. */
+/* One loop for each half of the pairs: in a single loop, compilers would add the two products first, and run out of
+ * registers. Not inlined, since the loop needs all registers. */
 MCUD_NOINLINE void mcud_multiply_tiles(const int32_t *weights, const int32_t *tiles, int32_t *sums, int32_t pairs,
                                        int32_t positions)
 {

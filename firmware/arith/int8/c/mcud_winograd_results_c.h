@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Sums of 6 positions along an axis to 4 results; `last` is the factor of the last one. */
+/* Combines the sums of 6 positions along an axis to 4 results; `last` is the factor of the last position. */
 static inline void mcud_results_6(const uint32_t *m, int32_t step, uint32_t last, uint32_t *y, int32_t y_step)
 {
     const uint32_t s = m[step] + m[2 * step];

@@ -1,8 +1,9 @@
-/* The products of mcud_winograd_c.h for RISC-V: compilers load so far ahead that they put sums on the stack. */
+/* The products of mcud_winograd_c.h for RISC-V, in assembler because compilers load so far ahead that they put sums on
+ * the stack. */
 #ifndef MCUD_WINOGRAD_RISCV_H
 #define MCUD_WINOGRAD_RISCV_H
 
-/* One half of the weight `at` of a channel by that of both tiles. */
+/* One half of the weight `at` of a channel, times that half of both tiles. */
 #define MCUD_TILE_WEIGHT(at, a, b)                                                                           \
     "lh %[v], " #at "(%[w])\n\tmul %[p], %[x0], %[v]\n\tmul %[v], %[x1], %[v]\n\t"                          \
     "add %[" a "], %[" a "], %[p]\n\tadd %[" b "], %[" b "], %[v]\n\t"

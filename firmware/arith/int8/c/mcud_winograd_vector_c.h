@@ -4,7 +4,7 @@
 
 #include "mcud_winograd_results_c.h"
 
-/* Bytes of a vector of each tile, as values. */
+/* Values in a vector of each of the two tiles. */
 enum { MCUD_PAIR_OF_EIGHTS = MCUD_TILES * MCUD_EIGHT };
 
 static inline void mcud_transform_six(const int32_t d[6], int16_t *to, int32_t step)

@@ -1,6 +1,6 @@
-/* The blocks of the DSP extension in C, for compilers that do not take them in assembler: see mcud_compiler.h. The
- * functions are those of mcud_simd_dsp.h and mcud_taps_dsp.h, and give the same bits. Groups up to ends[0] are
- * summed one by one, the others up to ends[1] in turns of MCUD_TURN. */
+/* The blocks of the DSP extension in C, for compilers that do not accept them in assembler: see mcud_compiler.h. The
+ * functions are those of mcud_simd_dsp.h and mcud_taps_dsp.h, and give the same bits. Groups up to ends[0] are summed
+ * singly, the others up to ends[1] by MCUD_TURN groups at a time. */
 #ifndef MCUD_BLOCKS_DSP_H
 #define MCUD_BLOCKS_DSP_H
 
@@ -92,7 +92,7 @@ static inline const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *c
     return record;
 }
 
-/* Adds the products of x[groups][4] and w[groups][4][4], and returns what follows the weights. */
+/* Adds the products of x[groups][4] and w[groups][4][4], and returns the record after the weights. */
 MCUD_BLOCK const int32_t *mcud_groups_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *w,
                                           int32_t sums[4])
 {

@@ -1,7 +1,7 @@
 /* Functions that the DSP extension of Arm cores does in an instruction or two, and loops around blocks of them.
  *
- * Blocks take all 13 registers that a compiler can give. What they read from the stack must be variables of
- * the function they are in, since there is no register for an address: so they are inlined always. */
+ * Blocks use all 13 registers that a compiler can give, so none is left for an address. They read the stack only
+ * through variables of the function that contains them, which is therefore always inlined. */
 #ifndef MCUD_DSP_H
 #define MCUD_DSP_H
 
@@ -16,7 +16,7 @@ typedef struct {
     int8_t bytes[4];
 } mcud_four_bytes;
 
-/* A sum to a result; see mcud_finish_s8. */
+/* Converts a sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
     for (int32_t left = finish->left; left > 0; left--) {
@@ -77,7 +77,7 @@ static inline int32_t mcud_add_odd_bytes(int32_t sums, int32_t word)
 static inline uint32_t mcud_max_bytes(uint32_t a, uint32_t b)
 {
     uint32_t difference;
-    __asm__("ssub8 %1, %0, %2\n\t" /* sets a flag for each byte of a that is not smaller */
+    __asm__("ssub8 %1, %0, %2\n\t" /* sets a flag for each byte of a that is not smaller than b's */
             "sel %0, %0, %2"
             : "+r"(a), "=&r"(difference)
             : "r"(b));
@@ -107,8 +107,8 @@ static inline int32_t mcud_upper_halves(int32_t first, int32_t second)
     return pair;
 }
 
-/* Four bytes, at any address. Clang makes single loads of them for cores without an operating system, unless told
- * that words need no alignment; the instruction needs none. */
+/* Loads four bytes at any address. From C, Clang would load single bytes on cores without an operating system; the
+ * instruction needs no alignment. */
 static inline int32_t mcud_load_word(const void *from)
 {
     int32_t word;
@@ -120,7 +120,7 @@ static inline int32_t mcud_load_word(const void *from)
     return word;
 }
 
-/* Four values of one pixel to its place in a group of `pixels` pixels. */
+/* Expands four values of one pixel to its place in a group of `pixels` pixels. */
 static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pixels)
 {
     const int32_t word = mcud_load_word(from);
@@ -129,16 +129,16 @@ static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pix
     pairs[pixels] = mcud_odd_bytes(word);
 }
 
-/* The same value four times. */
+/* Writes one value four times. */
 static inline void mcud_expand_same(int16_t *to, int32_t value, int32_t pixels)
 {
     int32_t *pairs = (int32_t *)(void *)to;
     pairs[0] = pairs[pixels] = (int32_t)((uint32_t)value << 16) | (value & 0xFFFF);
 }
 
-/* Memory operands of a block. GCC addresses it from the stack pointer. Clang would take a register for each, and
- * keeps one for the frame: the block gets the address of a frame in `at`, a register that it writes later, and moves
- * the frame to where the stack pointer is. */
+/* Memory operands of a block. GCC addresses them from the stack pointer. Clang would take a register for each, and
+ * another one for the frame. So the block gets the address of a frame in `at`, a register that it writes later, and
+ * copies the frame to the top of the stack. */
 #if defined(__clang__)
 enum { MCUD_FRAME_WORDS = 8 };
 #define MCUD_FRAME(some, end, first, last, finish, y)                                                        \
@@ -180,16 +180,16 @@ enum { MCUD_FRAME_WORDS = 8 };
 #define MCUD_Y "%[y]"
 #endif
 
-/* Repeats `group` by the assembler: C99 compilers need not take literals of more than 4095 characters. They
- * guess the size of the code from its lines, so the repetitions stand there as lines that are skipped. */
+/* Repeats `group` by the assembler: C99 compilers need not take literals of more than 4095 characters. They estimate
+ * the size of the code from its lines, so the repetitions also appear as skipped lines. */
 #define MCUD_REPEAT(times, group, lines) ".rept " times "\n\t" group ".endr\n.if 0\n" lines ".endif\n\t"
 #define MCUD_LINES_10 "nop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\nnop\n"
 #define MCUD_LINES_20 MCUD_LINES_10 MCUD_LINES_10
 #define MCUD_LINES_60 MCUD_LINES_20 MCUD_LINES_20 MCUD_LINES_20
 #define MCUD_LINES_140 MCUD_LINES_60 MCUD_LINES_60 MCUD_LINES_20
 
-/* Runs `one` until `at` is at ends[0], then `many` until it is at ends[1]. The ends are in memory, and
- * `free` is a register that every turn may spoil: the products take all the others that a compiler can give.
+/* Runs `one` until `at` is at ends[0], then `many` until it is at ends[1]. The ends are in memory, and `free` is a
+ * register that every turn may overwrite: the products use all others that a compiler can give.
  */
 #define MCUD_LOOPS(at, free, one, many)                                                                      \
     "ldr %[" free "], " MCUD_SOME "\n\t"                                                                           \

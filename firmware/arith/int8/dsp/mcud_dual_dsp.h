@@ -1,10 +1,10 @@
 /* mcud_dual_s8.h for Arm cores with the DSP extension.
  *
- * It takes all registers but the stack pointer, so the function is assembler alone. Weights are loaded by two single
- * loads in a row, which take a cycle less on Cortex-M4 than a pair does; no load needs the address that the one before
- * it writes. Four groups are one turn; the first turn begins in the middle if there are fewer.
+ * It uses all registers except the stack pointer, so the function is assembler alone. Two consecutive single loads load
+ * weights, since on Cortex-M4 they take a cycle less than a load of a pair; no load needs the address that the previous
+ * one writes. A turn is four groups; the first turn begins in its middle if it has fewer.
  *
- * With MCUD_PAIRS_LOADS the loads stand apart, each after a multiplication. */
+ * With MCUD_PAIRS_LOADS the loads are separate, each after a multiplication. */
 #ifndef MCUD_DUAL_DSP_H
 #define MCUD_DUAL_DSP_H
 
@@ -27,8 +27,8 @@
     "smlad " s1 ", " x ", lr, " s1 "\n\t" load0 load1
 #endif
 
-/* Two words of weights, times the values in `x`: both channels to t0 and t1, the even ones to s0 and s1. `load0` and
- * `load1` load the next two words. */
+/* Two words of weights, times the values in `x`: adds the sums A + 256 B to t0 and t1, the sums A to s0 and s1
+ * (mcud_dual_s8.h). `load0` and `load1` load the next two words. */
 #define MCUD_DUAL_MULTIPLY(x, t0, t1, s0, s1, load0, load1)                                                  \
     "smlad " t0 ", " x ", r12, " t0 "\n\t"                                                                   \
     "smlad " t1 ", " x ", lr, " t1 "\n\t"                                                                    \
@@ -37,7 +37,7 @@
     MCUD_DUAL_LAST(x, s0, s1, load0, load1)
 #define MCUD_DUAL_LOAD(to, at) "ldr " to ", [r1, #" at "]\n\t"
 
-/* Results of two channels from `even` and `odd`; `place` is that of their factors. */
+/* Results of two channels from `even` and `odd`; `place` is the offset of their factors. */
 #define MCUD_DUAL_FINISH(even, odd, at, next, place)                                                         \
     "ldr r2, [r1, #" place "]\n\t"                                                                           \
     "ldr r3, [r1, #" place " + 4]\n\t"                                                                       \

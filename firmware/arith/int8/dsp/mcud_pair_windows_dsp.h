@@ -19,7 +19,7 @@ static inline void mcud_expand_column(int32_t *to, int32_t upper, int32_t lower)
     to[3] = mcud_odd_bytes(last);
 }
 
-/* Fewer than four channels. It is a separate function, because inlined it takes registers from other calls. */
+/* For fewer than four channels; a separate function, since inlined it takes registers from other calls. */
 __attribute__((noinline)) static void mcud_expand_some_channels(int32_t *to, mcud_pair_row upper, mcud_pair_row lower,
                                                                 int32_t columns, int32_t channels)
 {
@@ -28,7 +28,7 @@ __attribute__((noinline)) static void mcud_expand_some_channels(int32_t *to, mcu
     }
 }
 
-/* At least one column: 13 instructions for eight values. */
+/* For at least one column: 13 instructions for eight values. */
 MCUD_NAKED static void mcud_expand_four_channels(MCUD_UNUSED int32_t *to, MCUD_UNUSED const int8_t *upper,
                                                  MCUD_UNUSED int32_t upper_step, MCUD_UNUSED const int8_t *lower,
                                                  MCUD_UNUSED int32_t lower_step, MCUD_UNUSED int32_t columns)
@@ -146,7 +146,7 @@ static inline void mcud_expand_columns(int32_t *to, mcud_pair_row upper, mcud_pa
     "str r4, [sp, #64]\n\t"                                                                                  \
     "bne 1b\n\t"                                                                                             \
     "b 5f\n"                                                                                                 \
-    "4:\n\t" /* one to three of them */                                                                      \
+    "4:\n\t" /* one to three outputs */                                                                      \
     "adds r6, r6, #2\n\t"                                                                                    \
     "blt 5f\n\t"                                                                                             \
     "strb r9, [r4, r5]\n\t"                                                                                  \

@@ -2,7 +2,7 @@
 #ifndef MCUD_PRODUCT_S8_DSP_H
 #define MCUD_PRODUCT_S8_DSP_H
 
-/* -value in both halves; adding bytes to it takes their zero point off. */
+/* -value in both halves; adding bytes to them subtracts their zero point. */
 static inline int32_t mcud_negative_pair(int32_t value)
 {
     return (int32_t)(((uint32_t)-value << 16) | ((uint32_t)-value & 0xFFFFu));

@@ -5,8 +5,8 @@
 #include "mcud_config.h"
 
 /* Two values of each of four pixels, at r0, times the weights of two channels, at r1, added to r4-r11: 14 instructions
- * for 16 products. Single loads in a row take a cycle less on Cortex-M4 than pairs do. With MCUD_PAIRS_LOADS a load
- * stands after a multiplication where it can. `w` is the width of the first loads, ".w" or "". */
+ * for 16 products. On Cortex-M4 consecutive single loads take a cycle less than loads of pairs. With MCUD_PAIRS_LOADS a
+ * load comes after a multiplication where possible. `w` is the width of the first loads, ".w" or "". */
 #ifdef MCUD_PAIRS_LOADS
 #define MCUD_PRODUCTS_4X2(w)                                                                                 \
     "ldr" w " r3, [r1, #4]\n\t"                                                                              \

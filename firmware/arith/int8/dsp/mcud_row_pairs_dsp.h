@@ -48,7 +48,7 @@ static inline void mcud_expand_row(int32_t *to, mcud_pair_row row, int32_t colum
     }
 }
 
-/* Fewer than four channels; a separate function, because the others need fewer registers. */
+/* For fewer than four channels; a separate function, because the others need fewer registers. */
 __attribute__((noinline)) static void mcud_expand_some(int32_t *to, mcud_pair_row upper, mcud_pair_row lower,
                                                        int32_t columns, int32_t channels)
 {
@@ -69,7 +69,7 @@ static inline void mcud_expand_pair(int32_t *to, mcud_pair_row upper, mcud_pair_
     }
 }
 
-/* At least one column: 19 instructions for 12 values. */
+/* For at least one column: 19 instructions for 12 values. */
 MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED const int8_t *first,
                                          MCUD_UNUSED const int8_t *second, MCUD_UNUSED const int8_t *third,
                                          MCUD_UNUSED int32_t step, MCUD_UNUSED int32_t columns)
@@ -163,7 +163,7 @@ MCUD_NAKED static void mcud_expand_three(MCUD_UNUSED int32_t *to, MCUD_UNUSED co
     "smlabt " upper ", " b ", " w12 ", " upper "\n\t"                                                        \
     "smlad " lower ", " b ", " w12 ", " lower "\n\t"
 
-/* The first column of them: the sums begin with the bias. */
+/* The first column of both outputs: the sums begin with the bias. */
 #define MCUD_PAIR_TWO_FROM(bias, upper, lower, a, b, w01, w12)                                               \
     "smlad " upper ", " a ", " w01 ", " bias "\n\t"                                                          \
     "smlatb " lower ", " a ", " w01 ", " bias "\n\t"                                                         \

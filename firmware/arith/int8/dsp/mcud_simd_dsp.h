@@ -1,5 +1,5 @@
-/* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR,
- * which these cores do unless UNALIGN_TRP is set. */
+/* mcud_simd.h for Arm cores with the DSP extension: Cortex-M4, M7, M33 and up. Needs unaligned LDR, which these cores
+ * support unless UNALIGN_TRP is set. */
 #ifndef MCUD_SIMD_DSP_H
 #define MCUD_SIMD_DSP_H
 
@@ -239,7 +239,7 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
     return record;
 }
 
-/* One group of one pixel and four channels: 23 instructions for 16 products; five single loads in a row take six
+/* One group of one pixel and four channels: 23 instructions for 16 products; five consecutive single loads take six
  * cycles on Cortex-M4. */
 #define MCUD_GROUP_1X4                                                                                       \
     "ldr %[x1], [%[x]], #4\n\t"                                                                              \

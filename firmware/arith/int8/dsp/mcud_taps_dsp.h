@@ -33,9 +33,9 @@
         [first] "m"(odd), [y] "m"(y)
 #endif
 
-/* Four channels, `at` bytes after the taps of a window -> y[4]. Taps are taken two by two: their weights
- * are (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is a last tap of
- * its own, or NULL. */
+/* Computes y[4] from four channels, `at` bytes after the taps of a window. Takes two taps at a time: their weights are
+ * (first, first, second, second) of channels 0 and 1, then of channels 2 and 3. `odd` is the last tap if their number
+ * is odd, else NULL. */
 MCUD_BLOCK const int32_t *mcud_record_taps(const int8_t *const *taps, const int8_t *const *const ends[2],
                                            const int8_t *odd, int32_t at, const int32_t *record,
                                            const mcud_finish_s8 *finish, int8_t *y)

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* Where a whole tile's results of some channels go. */
+/* The place of a whole tile's results of some channels. */
 typedef struct {
     int8_t *y;
     int32_t pixel;
@@ -56,7 +56,7 @@ typedef struct {
     column("0", "") column("1", "add r5, r5, r11\n\t") column("2", "") column("3", "") column("4", "")        \
         column("5", "")
 
-/* 2^s times a sum to a result, which is not clamped; r9 is the power of two. */
+/* Converts 2^s times a sum to a result, without a clamp; r9 is the power of two. */
 #if MCUD_FACTORS == 2
 #define MCUD_RESULT(sum, shift)                                                                              \
     "asr " sum ", " sum ", #" shift "\n\t"                                                                   \
@@ -99,8 +99,8 @@ typedef struct {
 
 #define MCUD_NEXT_ROW "add r1, r1, r3\n\t"
 
-/* Channel by channel. Stack: those of mcud_whole_tile, then factors. Two strings, since C99 has a limit of 4095
- * characters; a naked function has nothing between them. */
+/* A loop over channels. Stack: the fields of mcud_whole_tile, then factors. It is two strings, since C99 has a limit of
+ * 4095 characters; in a naked function the compiler adds nothing between them. */
 #define MCUD_RESULT_TILE(columns, row, inverse, rows)                                                        \
     __asm__(                                                                                                 \
         "push {r4-r11, lr}\n\t"                                                                              \

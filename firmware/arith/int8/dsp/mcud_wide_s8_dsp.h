@@ -1,9 +1,9 @@
 /* The blocks of mcud_wide_s8.c for Arm cores with the DSP extension.
  *
- * They take all registers but the stack pointer, so the functions are assembler alone. All weights and values are
- * loaded by single loads in a row, which take a cycle less on Cortex-M4 than pairs do; no load needs the address that
- * the one before it writes. With MCUD_PAIRS_LOADS a load stands after a multiplication where it can. Eight pairs are one
- * turn; the first turn begins in the middle if there are fewer.
+ * They use all registers except the stack pointer, so the functions are assembler alone. All weights and values are
+ * loaded by consecutive single loads, which on Cortex-M4 take a cycle less than loads of pairs; no load needs the
+ * address that the previous one writes. With MCUD_PAIRS_LOADS a load comes after a multiplication where possible. A
+ * turn is eight pairs; the first turn begins in its middle if it has fewer.
  *
  * Stack: x, y, zero point, pitch, the end of y, the end of x, where the first turn begins. */
 #ifndef MCUD_WIDE_S8_DSP_H
@@ -18,7 +18,7 @@
                                 MCUD_UNUSED int8_t *y, MCUD_UNUSED const mcud_wide_s8 *by)
 
 /* Pushes x, y, zero point, pitch, the end of y, the end of x (`pixel` pairs apart) and where the first turn begins, of
- * `bytes` for every pair; `own` comes before, `more` are further registers. */
+ * `bytes` for every pair; `own` comes before them, `more` pushes further registers. */
 #define MCUD_WIDE_ENTER(pixel, bytes, own, more)                                                             \
     "push {r4-r11, lr}\n\t"                                                                                  \
     "ldm r3, {r4-r7}\n\t"                                                                                    \
@@ -161,8 +161,8 @@ MCUD_WIDE(mcud_wide_4x2)
         MCUD_WIDE_LEAVE);
 }
 
-/* `blocks` blocks of pixels that lie side by side: 11 instructions for 12 products. Stack also: channels, the first
- * record, blocks left. */
+/* `blocks` contiguous blocks of pixels: 11 instructions for 12 products. The stack also has channels, the first record
+ * and blocks left. */
 MCUD_NAKED static void mcud_wide_3x2(MCUD_UNUSED const int16_t *x, MCUD_UNUSED const int32_t *record,
                                      MCUD_UNUSED int8_t *y, MCUD_UNUSED const mcud_wide_s8 *by,
                                      MCUD_UNUSED int32_t blocks)

@@ -37,7 +37,7 @@ static inline void mcud_widen_record(int32_t *record, int32_t k, const int32_t f
     record[1] = mcud_add_products(second[1], MCUD_ONES, mcud_add_products(second[0], MCUD_ONES, record[1]));
 }
 
-/* Widens four channels at a time where it can; returns the first channel that is left. */
+/* Widens four channels at a time; returns the first channel that remains. */
 static inline int32_t mcud_widen_columns(const mcud_widened *to, int32_t k, const int8_t *const lines[4], int32_t count)
 {
     const int32_t zero = mcud_widen_zero(to->zero_point);

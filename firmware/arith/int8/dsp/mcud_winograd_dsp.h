@@ -7,7 +7,8 @@
 
 enum { MCUD_LANES = 2 };
 
-/* Parts of `pixels` pixels, `step` bytes apart -> to[pixels][bytes]; returns its end. */
+/* Copies `bytes` bytes of each of `pixels` pixels, which are `step` bytes apart, to to[pixels][bytes]; returns the
+ * end. */
 static inline int8_t *mcud_copy_pixels(int8_t *to, const int8_t *from, int32_t step, int32_t pixels, int32_t bytes)
 {
     int32_t *words = (int32_t *)(void *)to;
@@ -76,8 +77,8 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, in
 
 #define MCUD_TILES_DSP 1
 
-/* r4-r9 along an axis -> r4, r8, r6, r12, r10, r9. Each `put` stores one of them when it is complete: a Cortex-M7 begins a
- * store together with the instruction before it. */
+/* Transforms r4-r9 along an axis to r4, r8, r6, r12, r10, r9. Each `put` stores one of them as soon as it is complete:
+ * a Cortex-M7 begins a store together with the instruction before it. */
 #define MCUD_TRANSFORM_6(put4, put8, put6, put12, put10, put9)                                               \
     "ssub16 r10, r8, r6\n\t"                                                                                 \
     "ssub16 r4, r4, r6\n\t"                                                                                  \
@@ -100,7 +101,8 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, in
     "sadd16 r8, r6, r5\n\t"                                                                                  \
     "ssub16 r6, r6, r5\n\t" put8 put6
 
-/* A lane of a column: the rows at r0, r1 and r2, each with the one lr after it -> 6 words, 48 bytes apart, from r3 on. */
+/* Transforms a lane of a column to 6 words from r3 on, 48 bytes apart: the rows at r0, r1 and r2, and the rows lr bytes
+ * after each of them. */
 #define MCUD_TRANSFORM_COLUMN(rotate, a, b, c, d, e, f)                                                      \
     "ldr r4, [r0]\n\t"                                                                                       \
     "ldr r5, [r0, lr]\n\t"                                                                                   \
@@ -117,13 +119,13 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, in
     MCUD_TRANSFORM_6("str r4, [r3, #" a "]\n\t", "str r8, [r3, #" b "]\n\t", "str r6, [r3, #" c "]\n\t",     \
                      "str r12, [r3, #" d "]\n\t", "str r10, [r3, #" e "]\n\t", "str r9, [r3, #" f "]\n\t")
 
-/* A lane of a row: six words from r3 on -> six positions from r0 and r2 on, r1 apart. */
+/* Transforms a lane of a row, six words from r3 on, to six positions from r0 and r2 on, r1 bytes apart. */
 #define MCUD_TRANSFORM_ROW(at)                                                                               \
     "ldm r3!, {r4-r9}\n\t"                                                                                   \
     MCUD_TRANSFORM_6("str r4, [r0, #" at "]!\n\t", "str r8, [r0, r1]\n\t", "str r6, [r0, r1, lsl #1]\n\t",   \
                      "str r12, [r2, #" at "]!\n\t", "str r10, [r2, r1]\n\t", "str r9, [r2, r1, lsl #1]\n\t")
 
-/* The same for a tile of two rows: r0, r1, r2 and r9 + r10 -> 4 words. */
+/* As MCUD_TRANSFORM_COLUMN for a tile of two rows: r0, r1, r2 and r9, each + r10, to 4 words. */
 #define MCUD_TRANSFORM_COLUMN_4(rotate, a, b, c, d)                                                          \
     "ldr r4, [r0, r10]\n\t"                                                                                  \
     "ldr r5, [r1, r10]\n\t"                                                                                  \
@@ -142,9 +144,9 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, in
     "str r6, [r3, #" c "]\n\t"                                                                               \
     "str r7, [r3, #" d "]\n\t"
 
-/* `rows` of input: columns first, into `work`. Stack: x, pixel, row, end of x, those of `by`, then `own` of `bytes`.
- * `enter` sets r0, r2, r3 and r4 to the first four of them, `begin` begins a group of channels, `column` moves on to the
- * next pixel and compares it with the end. */
+/* Transforms `rows` rows of input: the columns first, into `work`. Stack: x, pixel, row, end of x, the fields of `by`,
+ * then `own` of `bytes` bytes. `enter` sets r0, r2, r3 and r4 to the first four of these, `begin` begins a group of
+ * channels, `column` advances to the next pixel and compares it with the end. */
 #define MCUD_TRANSFORM_TILE(rows, own, bytes, enter, begin, column)                                          \
     __asm__(                                                                                                 \
         "push {r4-r11, lr}\n\t" own                                                                          \
@@ -183,7 +185,8 @@ MCUD_BLOCK int8_t mcud_requantize_shifted(int32_t sum, const int32_t *factor, in
         "add sp, sp, #32 + " bytes "\n\t"                                                                    \
         "pop {r4-r11, pc}\n\t")
 
-/* Its rows lie in pairs: the second and the third pair from the first one, and the end of `work`, are on the stack too. */
+/* For tiles of 4 rows, whose input rows are in pairs. The stack also has the distances of the second and third pair
+ * from the first, and the end of `work`. */
 MCUD_NAKED static void mcud_transform_tile_4(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     MCUD_TRANSFORM_TILE("6",
@@ -215,7 +218,8 @@ MCUD_NAKED static void mcud_transform_tile_4(MCUD_UNUSED const mcud_tile_input *
                         "cmp r3, r11\n\t");
 }
 
-/* Its rows lie anywhere: x is an offset from all of them, and a row the address of their pointers. */
+/* For tiles of 2 rows, whose input rows may be at any addresses: x is an offset in all rows, and `row` the address of
+ * their pointers. */
 MCUD_NAKED static void mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     MCUD_TRANSFORM_TILE("4",
@@ -236,7 +240,7 @@ MCUD_NAKED static void mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *
                         "subs lr, lr, #1\n\t");
 }
 
-/* A lane of a row of x, whose pixels are r1 apart from r0 and r3 on -> six positions, lr apart. */
+/* Transforms a lane of a row of x, whose pixels are r1 apart from r0 and r3 on, to six positions, lr apart. */
 #define MCUD_TRANSFORM_PIXELS(rotate, at)                                                                    \
     "ldr r4, [r0]\n\t"                                                                                       \
     "ldr r5, [r0, r1]\n\t"                                                                                   \
@@ -254,8 +258,8 @@ MCUD_NAKED static void mcud_transform_tile_2(MCUD_UNUSED const mcud_tile_input *
                      "str r6, [r2, lr, lsl #1]\n\t", "str r12, [r4]\n\t", "str r10, [r4, lr]\n\t",           \
                      "str r9, [r4, lr, lsl #1]\n\t")
 
-/* Three rows, one by one. Stack: where the pointer to the next row lies, depth, from the last position of a row to the
- * first one of the next row, rows left, end of the row. */
+/* Transforms three rows in sequence. Stack: the address of the pointer to the next row, depth, the distance from the
+ * last position of a row to the first one of the next row, rows left, end of the row. */
 MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *in, MCUD_UNUSED const mcud_tile_transform *by)
 {
     __asm__(
@@ -297,7 +301,7 @@ MCUD_NAKED static void mcud_transform_tile_1(MCUD_UNUSED const mcud_tile_input *
         "pop {r4-r11, pc}\n\t");
 }
 
-/* MCUD_PRODUCTS_4X2 twice; with MCUD_PAIRS_LOADS the loads of the second time stand in the first. */
+/* MCUD_PRODUCTS_4X2 twice; with MCUD_PAIRS_LOADS the loads of the second are within the first. */
 #ifdef MCUD_PAIRS_LOADS
 #define MCUD_MULTIPLY_PAIRS                                                                                  \
     "ldr r3, [r1, #4]\n\t"                                                                                   \
@@ -352,7 +356,7 @@ MCUD_NAKED static void mcud_multiply_tiles(MCUD_UNUSED const int32_t *weights, M
         "mov r9, #0\n\t"
         "mov r10, #0\n\t"
         "mov r11, #0\n\t"
-        "tst r12, #32\n\t" /* the pairs are even: two are left of fours */
+        "tst r12, #32\n\t" /* the number of pairs is even: two remain after fours */
         "bne 2f\n\t"
         "1:\n\t"
         MCUD_MULTIPLY_PAIRS

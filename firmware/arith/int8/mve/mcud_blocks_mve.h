@@ -1,4 +1,4 @@
-/* The blocks of the M-profile Vector Extension by intrinsics, for compilers that do not take them in assembler: see
+/* The blocks of the M-profile Vector Extension by intrinsics, for compilers that do not accept them in assembler: see
  * mcud_compiler.h. The functions are those of mcud_taps_mve.h, and give the same bits. */
 #ifndef MCUD_BLOCKS_MVE_H
 #define MCUD_BLOCKS_MVE_H
@@ -7,7 +7,7 @@
 
 #include "mcud_simd.h"
 
-/* The sums of 16 channels: every fourth one from channels 0, 2, 1 and 3 on. */
+/* The sums of 16 channels: each vector has every fourth channel, from channel 0, 2, 1 or 3 on. */
 typedef struct {
     int32x4_t a;
     int32x4_t b;

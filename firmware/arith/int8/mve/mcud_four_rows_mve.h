@@ -29,11 +29,11 @@ MCUD_NAKED static void mcud_interleave_rows(MCUD_UNUSED int8_t *to, MCUD_UNUSED 
         "pop {r4-r10, pc}\n\t");
 }
 
-/* How assembler finds outputs, in the order that it assumes. A step is four outputs: of two columns by two rows, or of
- * four columns. */
+/* The parameters of the assembler functions, which know the order of the fields. A step is four outputs: of two columns
+ * by two rows, or of four columns. */
 typedef struct {
     uint32_t places[4]; /* of the outputs of a step */
-    uint16_t pairs[8];  /* of those of two steps, in turn */
+    uint16_t pairs[8];  /* of the outputs of two steps, alternating */
     const int8_t *x;    /* 128 bytes before the first column */
     const int32_t *records;
     int8_t *y;
@@ -47,7 +47,7 @@ typedef struct {
     int32_t next_block;  /* from the end of a block of x to the next one */
     int32_t next_y;
     int32_t next_channel; /* from the end of the blocks to those of the next channel */
-    int32_t twos;         /* steps that are taken by two */
+    int32_t twos;         /* pairs of steps */
 } mcud_four_steps;
 
 /* Four sums in r0, r2, r4 and r6 to results, stored by `store`. r1 y, r7 zero point, r8 pitch, r10 bias, q4 multiplier,
@@ -151,7 +151,7 @@ typedef struct {
 #define MCUD_TWO_STEPS_BEGIN "ldr r9, [r11, #84]\n\twls lr, r9, 6f\n"
 #endif
 
-/* Channel by channel, and block by block. r3 records, r11 steps, r12 blocks left, q5 four columns of x. */
+/* A loop over channels and blocks. r3 records, r11 steps, r12 blocks left, q5 four columns of x. */
 #define MCUD_FOUR_ROWS_OF(weights, step, two)                                                                 \
     __asm__(                                                                                                 \
         "push {r4-r11, lr}\n\t"                                                                              \
@@ -226,7 +226,7 @@ static inline void mcud_four_rows_s8(const mcud_four_rows_outputs *of, int32_t s
     const int32_t next = stride == 1 ? row : pitch;  /* the place of the second output */
     const int32_t third = stride == 1 ? pitch : 2 * pitch;
     const int32_t twos = third + next + columns * pitch < 0x10000 ? whole / 2 : 0;
-    const int32_t alone = whole - 2 * twos == 1 && rest == 0; /* the last step is a whole one */
+    const int32_t alone = whole - 2 * twos == 1 && rest == 0; /* the last step is whole */
     const int32_t steps = alone != 0 ? 0 : whole - 2 * twos;
     const int32_t lanes = alone != 0 ? 4 : (stride == 1 ? 2 * rest : rest);
     mcud_four_steps by = {

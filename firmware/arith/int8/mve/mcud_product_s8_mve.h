@@ -18,7 +18,7 @@ static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t 
     int32_t s3 = sums[3];
 #if MCUD_BLOCKS && !defined(__clang__)
     const int16x8_t zero = vdupq_n_s16((int16_t)what->a_zero_point);
-    int32_t a_sum = length; /* at first, for want of registers */
+    int32_t a_sum = length; /* holds the length first: there are no more registers */
     int16x8_t x;
     int16x8_t w;
     __asm__("dlstp.16 lr, %[a_sum]\n\t"
@@ -59,7 +59,7 @@ static inline void mcud_product_lines(const mcud_product_s8 *what, const int8_t 
     sums[3] = s3 - shared;
 }
 
-/* sums[16] += a[length] by 16 columns of b[length]; `b_zero_point` times the sum of a is not taken off */
+/* sums[16] += a[length] by 16 columns of b[length]; does not subtract `b_zero_point` times the sum of a */
 static inline void mcud_product_all_columns(const mcud_product_s8 *what, const int8_t *a, const int8_t *b,
                                             int32_t length, int32_t sums[16])
 {

@@ -21,7 +21,7 @@ static inline int32_t mcud_largest_run(const int8_t *x, int32_t count)
     return most;
 }
 
-/* x[count] -> y[count]; 1 if that is done, 0 if other values have to be taken one by one. */
+/* Computes y[count] from x[count] and returns 1; returns 0 if the values must be computed singly. */
 static inline int32_t mcud_softmax_run(const mcud_softmax_group *softmax, const int8_t *x, int8_t *y)
 {
     if (softmax->step != 1) {

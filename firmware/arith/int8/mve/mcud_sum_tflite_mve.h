@@ -4,7 +4,8 @@
 
 #include <arm_mve.h>
 
-/* q[v] to (q[v] * multiplier / 2^31, rounded half up, + half) / 2^-shift, whose ties go away from zero; uses q[x]. */
+/* q[v] = (q[v] * multiplier / 2^31, rounded half up, + half) / 2^-shift, whose ties go away from zero; overwrites
+ * q[x]. */
 #define MCUD_ROUND_TWICE(multiplier, half, shift)                                                            \
     "vqrdmulh.s32 %q[v], %q[v], %q[" multiplier "]\n\t"                                                       \
     "vshr.s32 %q[x], %q[v], #31\n\t"                                                                         \

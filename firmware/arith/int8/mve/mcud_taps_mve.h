@@ -9,8 +9,9 @@
 
 #if MCUD_BLOCKS && !defined(__clang__)
 
-/* One block of channels at the taps of a window, `load` and `store` being how x is loaded and y stored. Products of
- * two taps are added in 16 bits, which they fit. The second x is loaded twice, there being 8 vector registers. */
+/* One block of channels at the taps of a window; `load` and `store` are the instructions that load x and store y.
+ * Products of two taps are added in 16 bits, which suffice. The second x is loaded twice, since there are only 8 vector
+ * registers. */
 #define MCUD_WIDEN                                                                                           \
     "vmovlb.s16 %q[x], %q[e]\n\t"                                                                            \
     "vmovlt.s16 %q[e], %q[e]\n\t"                                                                            \
@@ -80,15 +81,15 @@
     "vqmovnt.s16 %q[a], %q[c]\n\t"                                                                          \
     store " %q[a], [%[y]], #16\n\t"
 
-/* All operands of MCUD_TAPS but how often it runs. */
+/* All operands of MCUD_TAPS except its number of repetitions. */
 #define MCUD_TAPS_OUT                                                                                        \
     [t] "=&r"(t), [w] "+r"(w), [a] "=&w"(a), [b] "=&w"(b), [c] "=&w"(c), [d] "=&w"(d), [x] "=&w"(x),         \
         [k] "=&w"(k), [e] "=&w"(e), [o] "=&w"(o), [p0] "=&l"(p0), [p1] "=&r"(p1), [y] "+r"(y), [at] "+r"(at)
 #define MCUD_TAPS_IN                                                                                         \
     [taps] "r"(taps), [pairs] "r"(tap_count / 2), [odd] "m"(odd), [left] "m"(left), [zero] "m"(zero_point)
 
-/* `channels` channels at the taps of windows that are `step` bytes apart, the first one's taps lying `at` bytes after
- * `taps` -> y[windows][channels]; none of them is 0. */
+/* Multiplies `channels` channels at the taps of windows, which are `step` bytes apart, to y[windows][channels]. The
+ * taps of the first window are `at` bytes after `taps`. No count is 0. */
 static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count, int32_t at, int32_t step,
                                     int32_t windows, const int32_t *records, const mcud_finish_s8 *finish, int8_t *y,
                                     int32_t channels)
@@ -135,7 +136,7 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
         for (blocks = all_blocks; blocks > 0; blocks--, at += 16) {
             __asm__ volatile(MCUD_TAPS("vldrb.8", "vstrb.8") : MCUD_TAPS_OUT : MCUD_TAPS_IN : "lr", "memory");
         }
-        int32_t predicate; /* put back, since a clobbered one cannot be named */
+        int32_t predicate; /* restored, since it cannot be named as clobbered */
         __asm__ volatile("vmrs %[p0], p0\n\t"
                          "str %[p0], %[predicate]\n\t"
                          "vctp.8 %[rest]\n\t"
@@ -153,8 +154,8 @@ static inline void mcud_vector_taps(const int8_t *const *taps, int32_t tap_count
 #include "mcud_blocks_mve.h"
 #endif
 
-/* `count` taps side by side in a window, `pitch` bytes apart: taps [first, end) are inside the input, x being the first
- * of them; the others lie at `padding`. */
+/* Points taps[count] to taps of one row of a window: taps [first, end) are inside the input, from x on, `pitch` bytes
+ * apart; the others are `padding`. */
 static inline void mcud_vector_find_taps(const int8_t **taps, int32_t count, int32_t first, int32_t end,
                                          const int8_t *x, int32_t pitch, const int8_t *padding)
 {

@@ -6,7 +6,7 @@
 #ifndef MCUD_LANES_RVV_H
 #define MCUD_LANES_RVV_H
 
-/* A line of assembler for each pixel; `i` is a number in it. */
+/* A line of assembler for each pixel; `i` is a number in the line. */
 #define MCUD_OF_1(line, i) line("v8", "x0", "t0", "y0", i)
 #define MCUD_OF_2(line, i) MCUD_OF_1(line, i) line("v16", "x1", "t1", "y1", i)
 #define MCUD_OF_3(line, i) MCUD_OF_2(line, i) line("v24", "x2", "t2", "y2", i)
@@ -15,7 +15,7 @@
 #define MCUD_VALUE(sum, x, t, y, i) "lb %[" t "], " i "(%[" x "])\n\t"
 #define MCUD_NEXT(sum, x, t, y, i) "addi %[" x "], %[" x "], " i "\n\t"
 #define MCUD_MULTIPLY(sum, x, t, y, i) "vwmacc.vx " sum ", %[" t "], v4\n\t"
-/* Value i of each pixel by the next weights. */
+/* Value i of each pixel times the next weights. */
 #define MCUD_VALUES(of, i)                                                                                   \
     of(MCUD_VALUE, i)                                                                                        \
     "vle8.v v6, (%[w])\n\t"                                                                                  \
@@ -23,9 +23,9 @@
     "vsext.vf2 v4, v6\n\t"                                                                                   \
     of(MCUD_MULTIPLY, "")
 
-/* Sums become results as mcud_requantize_s8 states: zero_point + floor((p + 2^31) / 2^32), p being
- * sum * 2^left * multiplier. Sums are doubled `left` times, which saturates. Numbers are rounded down (vxrm is 2): vsmul
- * makes floor(p / 2^31), to which 2 * zero_point + 1 is added; half of that is the result. */
+/* Sums become results as mcud_requantize_s8 states: zero_point + floor((p + 2^31) / 2^32), where p = sum * 2^left *
+ * multiplier. Sums are doubled `left` times, which saturates. All roundings are down (vxrm is 2): vsmul computes
+ * floor(p / 2^31), to which 2 * zero_point + 1 is added; half of that is the result. */
 #define MCUD_DOUBLE(sum, x, t, y, i) "vsadd.vv " sum ", " sum ", " sum "\n\t"
 #define MCUD_SCALE(sum, x, t, y, i) "vsmul.vv " sum ", " sum ", v0\n\t"
 #define MCUD_SHIFT(sum, x, t, y, i) "vsadd.vx " sum ", " sum ", %[zero]\n\t"
@@ -48,7 +48,7 @@
     "vsetvli zero, zero, e8, m2, ta, ma\n\t"                                                                 \
     of(MCUD_NARROW, "0") of(MCUD_STORE, "")
 
-/* All values of as many pixels, four at a time. */
+/* All values of the pixels that `of` names, four at a time. */
 #define MCUD_DEPTH(of)                                                                                       \
     "vsetvli zero, zero, e16, m4, ta, ma\n\t"                                                                \
     "beq %[x0], %[fours], 5f\n"                                                                              \
@@ -63,7 +63,7 @@
     "bne %[x0], %[end], 5b\n"                                                                                \
     "6:\n\t"
 
-/* Results of as many pixels, by as many channels as sums have lanes; `vl` becomes their number. */
+/* Results of the pixels that `of` names, for as many channels as sums have lanes; `vl` becomes that number. */
 #define MCUD_PIXELS(of)                                                                                      \
     __asm__ volatile("vsetvli %[vl], %[channels], e32, m8, ta, ma\n\t"                                       \
                      of(MCUD_BIAS, "") MCUD_DEPTH(of) MCUD_FINISH(of)                                        \
@@ -76,7 +76,7 @@
                        [y2] "r"(y + 2 * to->pitch)                                                           \
                      : MCUD_RVV_CHANGED)
 
-/* `count` pixels, 1 to 3, of x[depth] each -> y[count][channels], `pitch` apart */
+/* Multiplies `count` pixels x[depth], 1 to 3, to y[count][channels], whose pixels are `pitch` apart. */
 static inline void mcud_lanes_pixels(const mcud_vector_channels *to, const int8_t *const x[3], int32_t count,
                                      int8_t *y)
 {
@@ -106,7 +106,7 @@ static inline void mcud_lanes_pixels(const mcud_vector_channels *to, const int8_
     }
 }
 
-/* sums[channels] += x[values] by w[values][channels] */
+/* sums[channels] += x[values] . w[values][channels] */
 static inline void mcud_lanes_add(const mcud_vector_channels *to, const int8_t *x, int32_t values, const int8_t *w,
                                   int32_t *sums)
 {
@@ -142,7 +142,7 @@ static inline void mcud_lanes_finish(const mcud_vector_channels *to, const int32
     }
 }
 
-/* At a tap, values of as many windows, by the weights of their channels. */
+/* At a tap: values of the windows that `of` names, times the weights of their channels. */
 #define MCUD_TAP(sum, x, t, y, i)                                                                            \
     "vle8.v v2, (%[t0])\n\t"                                                                                 \
     "add %[t0], %[t0], %[step]\n\t"                                                                          \
@@ -170,7 +170,7 @@ static inline void mcud_lanes_finish(const mcud_vector_channels *to, const int32
                        [y2] "r"(out + 2 * windows->channels)                                                 \
                      : MCUD_RVV_CHANGED)
 
-/* The first channels of a record, each by its own input channel -> y[windows][channels] */
+/* Multiplies the first windows->channels channels of a record, each with its input channel, to y[windows][channels]. */
 static inline void mcud_lanes_taps(const mcud_windows_alike *windows, const mcud_lanes_depthwise *by, int8_t *y)
 {
     int32_t left = windows->count;
