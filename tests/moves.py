@@ -58,8 +58,8 @@ class _Mover:
                 yield number
 
     def _bear(self, block: int, time: int) -> None:
-        for number, reuses in enumerate(self.lives.reuses):
-            inherits = reuses == block and self.lives.first[block] == time and block in self.movable
+        for number, successor in enumerate(self.lives.successors):
+            inherits = successor == block and self.lives.first[block] == time and block in self.movable
             if inherits and self.ids[number] in self.above and self.random.random() < 0.7:
                 self.above[self.ids[block]] = place = self.above[self.ids[number]]
                 self.births[self.ids[block]] = place.lo
