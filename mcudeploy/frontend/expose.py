@@ -67,6 +67,8 @@ def quantizer_inputs(
 def _rounded(
     producers: Mapping[str, NodeProto], constants: Mapping[str, TensorProto], node: NodeProto
 ) -> Rounded:
+    """The float tensors that a QuantizeLinear rounds, or those of the Concat before it."""
+
     def parameters(quantizer: NodeProto) -> list[object]:
         return [
             numpy_helper.to_array(constants[name]).tolist() if name in constants else name

@@ -208,6 +208,7 @@ class Graph:
 
 
 def _verify(graph: Graph) -> None:
+    """Raise ValueError unless every tensor has one producer, before its readers, and a fitting shape."""
     for io in graph.inputs:
         if io.tensor not in graph.tensors:
             raise ValueError(f"graph input {io.tensor!r} is not a tensor of the graph")

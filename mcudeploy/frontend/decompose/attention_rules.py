@@ -89,13 +89,13 @@ def attention(make: Maker) -> None:
             raise Unsupported("qk_matmul_output_mode 2 with hidden keys is not supported; 0, 1 and 3 are")
         make.add("Identity", by_output_mode[mode], out=make.output(3))
     mixed = make.add("MatMul", make.reshaped(weights, sizes.grouped(sizes.keys)), values)
-    whole = (sizes.batch, sizes.heads, sizes.queries, sizes.value_depth)
+    by_heads = (sizes.batch, sizes.heads, sizes.queries, sizes.value_depth)
     if not flat:
-        make.reshaped(mixed, whole, out=make.outputs[0])
+        make.reshaped(mixed, by_heads, out=make.outputs[0])
         return
-    side = make.add("Transpose", make.reshaped(mixed, whole), perm=(0, 2, 1, 3))
+    by_queries = make.add("Transpose", make.reshaped(mixed, by_heads), perm=(0, 2, 1, 3))
     width = sizes.heads * sizes.value_depth
-    make.reshaped(side, (sizes.batch, sizes.queries, width), out=make.outputs[0])
+    make.reshaped(by_queries, (sizes.batch, sizes.queries, width), out=make.outputs[0])
 
 
 def _shape_by_heads(shape: tuple[int, ...], heads: int) -> tuple[int, ...]:

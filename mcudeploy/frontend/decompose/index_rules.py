@@ -21,13 +21,13 @@ def _strides(shape: Sequence[int]) -> list[int]:
 
 def _along_axis(make: Maker, indices: str, shape: Sequence[int]) -> str:
     """Convert indices along the node's axis of a value of `shape` to positions in the flat value."""
-    own, axis = make.sizes(indices), make.integer("axis")
-    if len(own) != len(shape) or not -len(shape) <= axis < len(shape):
-        raise Unsupported(f"indices {list(own)} along axis {axis} do not fit {list(shape)}")
+    index_shape, axis = make.sizes(indices), make.integer("axis")
+    if len(index_shape) != len(shape) or not -len(shape) <= axis < len(shape):
+        raise Unsupported(f"indices {list(index_shape)} along axis {axis} do not fit {list(shape)}")
     axis %= len(shape)
     steps = _strides(shape)
     base = np.zeros([1] * len(shape), np.int64)
-    for place, (size, step) in enumerate(zip(own, steps, strict=True)):
+    for place, (size, step) in enumerate(zip(index_shape, steps, strict=True)):
         along = [size if other == place else 1 for other in range(len(shape))]
         base = base + (np.arange(size).reshape(along) * step if place != axis else 0)
     places = make.add("Mod", as_int64(make, indices), make.int64(shape[axis]))
@@ -43,10 +43,10 @@ def as_int64(make: Maker, indices: str) -> str:
 
 def _from_tuples(make: Maker, indices: str, sizes: Sequence[int], offsets: NDArray[np.int64]) -> str:
     """Convert index tuples [..., k] for k axes of these sizes to element numbers [count], plus `offsets`."""
-    own = make.sizes(indices)
-    if own[-1] != len(sizes):
-        raise Unsupported(f"indices {list(own)} do not fit {len(sizes)} axes")
-    count = prod(own[:-1])
+    index_shape = make.sizes(indices)
+    if index_shape[-1] != len(sizes):
+        raise Unsupported(f"indices {list(index_shape)} do not fit {len(sizes)} axes")
+    count = prod(index_shape[:-1])
     table = make.reshaped(as_int64(make, indices), (count, len(sizes)))
     total = ""
     for place, (size, step) in enumerate(zip(sizes, _strides(sizes), strict=True)):
@@ -73,16 +73,16 @@ def gather_nd(make: Maker) -> None:
     x, indices = make.inputs
     if make.is_constant(indices):
         return
-    shape, own, batch = make.sizes(x), make.sizes(indices), make.integer("batch_dims")
-    if own[:batch] != shape[:batch]:
-        raise Unsupported(f"{batch} batch dimensions of {list(own)} and {list(shape)} differ")
-    sizes, rest = shape[batch : batch + own[-1]], shape[batch + own[-1] :]
-    outer, tuples_each = prod(own[:batch]), prod(own[batch:-1])
+    shape, index_shape, batch = make.sizes(x), make.sizes(indices), make.integer("batch_dims")
+    if index_shape[:batch] != shape[:batch]:
+        raise Unsupported(f"{batch} batch dimensions of {list(index_shape)} and {list(shape)} differ")
+    sizes, rest = shape[batch : batch + index_shape[-1]], shape[batch + index_shape[-1] :]
+    outer, tuples_each = prod(index_shape[:batch]), prod(index_shape[batch:-1])
     offsets = np.repeat(np.arange(outer) * prod(sizes), tuples_each)
     places = _from_tuples(make, indices, sizes, offsets)
     table = make.reshaped(x, (outer * prod(sizes), prod(rest)))
     rows = make.add("Gather", table, places)
-    make.reshaped(rows, (*own[:-1], *rest), out=make.outputs[0])
+    make.reshaped(rows, (*index_shape[:-1], *rest), out=make.outputs[0])
 
 
 def scatter_elements(make: Maker) -> None:

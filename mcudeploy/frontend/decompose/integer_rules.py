@@ -261,8 +261,8 @@ def _blocked(
         blocked = make.add("DequantizeLinear", *operands, axis=0)
     else:
         blocked = make.constant((full - zero[:, np.newaxis]) * scales[:, np.newaxis])
-    whole = make.reshaped(blocked, [rows, blocks * block])
-    return whole if blocks * block == depth else make.slice(whole, [0], [depth], [1])
+    padded_rows = make.reshaped(blocked, [rows, blocks * block])
+    return padded_rows if blocks * block == depth else make.slice(padded_rows, [0], [depth], [1])
 
 
 def _zero_points(

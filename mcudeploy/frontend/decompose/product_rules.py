@@ -228,6 +228,6 @@ def _ungrouped(make: Maker, name: str, letters: str, sizes: Mapping[str, int]) -
 
 def ordered(make: Maker, term: Term, letters: str, sizes: Mapping[str, int], out: str) -> None:
     """Reorder the dimensions of a tensor and restore its dimensions of size 1."""
-    own = "".join(letter for letter in letters if letter in term.letters)
-    moved = _grouped(make, term, own, [term.sizes[letter] for letter in own])
+    present = "".join(letter for letter in letters if letter in term.letters)
+    moved = _grouped(make, term, present, [term.sizes[letter] for letter in present])
     make.reshaped(moved, [sizes[letter] for letter in letters], out=out)

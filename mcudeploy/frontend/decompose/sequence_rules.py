@@ -43,12 +43,12 @@ def batched(make: Maker) -> None:
             continue
         values = [result[number] for result in results]
         if number == 0 and lengths is not None:
-            values = [_filled(make, own, steps - length) for own, length in zip(values, lengths, strict=True)]
-        whole = values[0] if batch == 1 else make.add("Concat", *values, axis=_BATCH_AXES[number])
+            values = [_filled(make, it, steps - length) for it, length in zip(values, lengths, strict=True)]
+        joined = values[0] if batch == 1 else make.add("Concat", *values, axis=_BATCH_AXES[number])
         if by_batch:
-            make.add("Transpose", whole, out=name, perm=list(_TO_BATCH_FIRST[number]))
+            make.add("Transpose", joined, out=name, perm=list(_TO_BATCH_FIRST[number]))
         else:
-            make.add("Identity", whole, out=name)
+            make.add("Identity", joined, out=name)
 
 
 def _lengths(make: Maker, steps: int, batch: int) -> list[int] | None:
@@ -83,21 +83,21 @@ def _require_states(make: Maker, batch: int, by_batch: int) -> None:
 
 def _one(make: Maker, inputs: list[str], sequence: int | None, lengths: list[int] | None) -> list[str]:
     """Results for one sequence of a batch (None: for the whole batch), up to its end."""
-    own = list(inputs)
+    one_inputs = list(inputs)
     if sequence is not None:
         bounds = [make.int64(bound) for bound in ([sequence], [sequence + 1], [1])]
         for position in (_SEQUENCE, *_STATES):
             if make.input(position):
-                own[position] = make.add("Slice", inputs[position], *bounds)
+                one_inputs[position] = make.add("Slice", inputs[position], *bounds)
     if lengths is not None:
-        own[_SEQUENCE] = make.slice(own[_SEQUENCE], [0], [lengths[sequence or 0]], [0])
-    if len(own) > _LENGTHS:
-        own[_LENGTHS] = ""
+        one_inputs[_SEQUENCE] = make.slice(one_inputs[_SEQUENCE], [0], [lengths[sequence or 0]], [0])
+    if len(one_inputs) > _LENGTHS:
+        one_inputs[_LENGTHS] = ""
     outputs = [
         f"{make.stem}/{len(make.nodes)}/{number}" if name else "" for number, name in enumerate(make.outputs)
     ]
     attributes = {name: value for name, value in make.attributes.items() if name != "layout"}
-    make.nodes.append(helper.make_node(make.op, own, outputs, name=make.label, **attributes))
+    make.nodes.append(helper.make_node(make.op, one_inputs, outputs, name=make.label, **attributes))
     return outputs
 
 
@@ -207,14 +207,14 @@ def causal_conv(make: Maker) -> None:
     x, weights, bias, past = make.all_inputs(4)
     (_, channels, length), kernel = make.sizes(x), make.sizes(weights)[2]
     history, activation = kernel - 1, make.attributes.get("activation", b"none")
-    whole = x
+    extended = x
     if past and history:
-        whole = make.add("Concat", past, x, axis=2)
+        extended = make.add("Concat", past, x, axis=2)
     elif history:
-        whole = make.add("Pad", x, make.int64([0, 0, history, 0, 0, 0]))
+        extended = make.add("Pad", x, make.int64([0, 0, history, 0, 0, 0]))
     if make.output(1):
-        make.slice(whole, [length], [length + history], [2], out=make.output(1))
-    inputs = [whole, weights, bias] if bias else [whole, weights]
+        make.slice(extended, [length], [length + history], [2], out=make.output(1))
+    inputs = [extended, weights, bias] if bias else [extended, weights]
     convolved = make.add("Conv", *inputs, group=channels)
     if activation == b"none":
         make.add("Identity", convolved, out=make.outputs[0])

@@ -149,8 +149,8 @@ def convolved(make: Maker, volumes: Volumes, axes: Sequence[VolumeAxis], out: st
             pads=[0, cols.before, below, after],
         )
         total = make.add("Add", total, product) if total else product
-    whole = make.reshaped(total, (shape[0], len(weights), depth.out_size, blocks, cols.out_size))
-    return make.slice(whole, [0], [rows.out_size], [3], out=out)
+    all_rows = make.reshaped(total, (shape[0], len(weights), depth.out_size, blocks, cols.out_size))
+    return make.slice(all_rows, [0], [rows.out_size], [3], out=out)
 
 
 def _product_of_windows(make: Maker, shape: tuple[int, ...], out_shape: tuple[int, ...]) -> None:

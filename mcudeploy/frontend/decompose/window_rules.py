@@ -74,38 +74,34 @@ def conv_transpose(make: Maker) -> None:
             f"its strides and dilations make weights of more than {MAX_TENSOR_ELEMENTS} elements"
         )
     strides = [axis.stride for axis in axes]
-    count = weights.shape[1]
+    group_channels = weights.shape[1]
     biases = []
     if bias is not None:
-        by_group = bias.reshape(groups, 1, count)
+        by_group = bias.reshape(groups, 1, group_channels)
         biases.append(make.constant(np.tile(by_group, (1, int(np.prod(strides)), 1)).reshape(-1)))
     pads = [axis.pads[0] for axis in axes] + [axis.pads[1] for axis in axes]
     kernel, dilations = [axis.taps for axis in axes], [axis.dilation for axis in axes]
     blocks = [axis.blocks(size) for size, axis in zip(shape[2:], axes, strict=True)]
     if rank == RANK - 2:
         volumes = Volumes(x, shape, _filters(weights, axes, groups), biases, groups)
-        sizes = zip(shape[2:], blocks, axes, strict=True)
-        result = convolved(
-            make,
-            volumes,
-            [
-                VolumeAxis(size, result, axis.taps, 1, axis.dilation, axis.pads[0])
-                for size, result, axis in sizes
-            ],
-        )
+        volume_axes = [
+            VolumeAxis(size, out_size, axis.taps, 1, axis.dilation, axis.pads[0])
+            for size, out_size, axis in zip(shape[2:], blocks, axes, strict=True)
+        ]
+        result = convolved(make, volumes, volume_axes)
     else:
         inputs = [x, _weights(make, weights, axes, groups), *biases]
         result = make.add("Conv", *inputs, group=groups, pads=pads, kernel_shape=kernel, dilations=dilations)
-    by_place = make.reshaped(result, (shape[0], groups, *strides, count, *blocks))
+    by_place = make.reshaped(result, (shape[0], groups, *strides, group_channels, *blocks))
     perm = [0, 1, rank + 2]
     for axis in range(rank):
         perm += [rank + 3 + axis, 2 + axis]
-    whole = [block * stride for block, stride in zip(blocks, strides, strict=True)]
+    full_sizes = [block * stride for block, stride in zip(blocks, strides, strict=True)]
     moved = make.add("Transpose", by_place, perm=perm)
-    if all(axis.first == 0 and axis.end == size for axis, size in zip(axes, whole, strict=True)):
-        make.reshaped(moved, (shape[0], groups * count, *whole), out=make.outputs[0])
+    if all(axis.first == 0 and axis.end == size for axis, size in zip(axes, full_sizes, strict=True)):
+        make.reshaped(moved, (shape[0], groups * group_channels, *full_sizes), out=make.outputs[0])
         return
-    image = make.reshaped(moved, (shape[0], groups * count, *whole))
+    image = make.reshaped(moved, (shape[0], groups * group_channels, *full_sizes))
     starts, ends = [axis.first for axis in axes], [axis.end for axis in axes]
     make.slice(image, starts, ends, list(range(2, rank + 2)), out=make.outputs[0])
 

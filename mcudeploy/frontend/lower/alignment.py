@@ -83,13 +83,13 @@ def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...])
     """
     for operand in operands:
         if isinstance(operand, OnnxValue) and operand.index.size == prod(shape):
-            index, own = operand.index.reshape(shape), builder.shape_of(operand.tensor)
+            index, stored_shape = operand.index.reshape(shape), builder.shape_of(operand.tensor)
             views = [view for axis in range(index.ndim) for view in axis_shapes(index, axis)]
             views += _merged(operands, shape)
-            for stored in (own, *views):
+            for stored in (stored_shape, *views):
                 if all(_needs_no_copy(other, shape, index, stored) for other in operands):
                     return stored, index
-            return own, index
+            return stored_shape, index
     return default_layout(shape)
 
 
@@ -101,8 +101,8 @@ def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
     padded = [(1,) * (len(shape) - len(operand.shape)) + operand.shape for operand in operands]
     sizes: list[int] = []
     last: tuple[bool, ...] | None = None
-    for size, *own in zip(shape, *padded, strict=True):
-        repeats = tuple(each != size for each in own)
+    for size, *operand_sizes in zip(shape, *padded, strict=True):
+        repeats = tuple(each != size for each in operand_sizes)
         if size == 1:
             continue
         if repeats == last:

@@ -355,12 +355,12 @@ class Builder:
         """
         shape = (wanted.shape[0], wanted.shape[1], wanted.shape[2])
         source = self.tensors[tensor]
-        whole = prod(shape) == source.elements
-        if whole and is_storage_order(wanted):
+        takes_all = prod(shape) == source.elements
+        if takes_all and is_storage_order(wanted):
             return self.viewed(tensor, shape)
         op: OperatorDef | None = depth_to_space(wanted, source.shape)
         if op is None:
-            order = permutation(wanted) if whole else None
+            order = permutation(wanted) if takes_all else None
             op = taking(wanted, source.shape) if order is None else Transpose(order.dims, order.perm, shape)
         key = (tensor, op)
         if key not in self._shared:

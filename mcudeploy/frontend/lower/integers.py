@@ -41,6 +41,7 @@ def real_cast(builder: Builder, node: Node) -> OnnxValue:
 
 
 def _cast(builder: Builder, node: Node) -> OnnxValue:
+    """Emit the operators of a Cast, by the type of its input and the target type."""
     name, to = node.inputs[0], node.integer("to", 0)
     value = builder.value(name)
     if to == _DOUBLE and not value.real and builder.tensors[value.tensor].dtype is DType.INT32:

@@ -269,8 +269,8 @@ def _matrix_per_row(builder: Builder, *operands: tuple[str, IndexArray]) -> bool
     """
 
     def moved(tensor: str, wanted: IndexArray) -> int:
-        whole = wanted.size == builder.tensors[tensor].elements
-        return 0 if whole and is_storage_order(wanted) else wanted.size
+        takes_all = wanted.size == builder.tensors[tensor].elements
+        return 0 if takes_all and is_storage_order(wanted) else wanted.size
 
     by_rows = sum(moved(*operand) for operand in operands)
     by_columns = sum(moved(tensor, np.swapaxes(index, 0, 1)) for tensor, index in operands)

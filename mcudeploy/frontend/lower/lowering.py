@@ -173,6 +173,7 @@ def _outputs(
 def _graph(
     builder: Builder, model: OnnxModel, inputs: tuple[GraphIO, ...], outputs: tuple[GraphIO, ...]
 ) -> Graph:
+    """The graph of the lowered operators, after the final passes over them."""
     # The application numbers the states in the order of the file; the operators may have another order.
     file_order = [state.before for state in model.states]
     states = tuple(sorted(builder.states, key=lambda state: file_order.index(state.before.name)))

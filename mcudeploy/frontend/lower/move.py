@@ -148,8 +148,8 @@ def _pad(
         if len(padded) == 1:
             raise
         for axis in padded:
-            own = tuple(amount if at % rank == axis else 0 for at, amount in enumerate(amounts))
-            value = _pad(builder, node, value, own, filling)
+            axis_amounts = tuple(amount if at % rank == axis else 0 for at, amount in enumerate(amounts))
+            value = _pad(builder, node, value, axis_amounts, filling)
         return value
     before, after = [0, 0, 0], [0, 0, 0]
     for axis, dimension in zip(padded, dimensions, strict=True):
@@ -343,11 +343,11 @@ def _concat(
         if at == first:
             inputs.append(base.tensor)
             continue
-        own = with_size(shape, dimension, size)
-        places = regrown(base.index, shape, [axis], [dimension], own)
+        operand_shape = with_size(shape, dimension, size)
+        places = regrown(base.index, shape, [axis], [dimension], operand_shape)
         if places.shape != operand.shape:
             raise Unsupported(f"{list(operand.shape)} and {list(base.shape)} differ beyond axis {axis}")
-        wanted = np.asarray(scattered(places, own, operand.index), np.int32)
+        wanted = np.asarray(scattered(places, operand_shape, operand.index), np.int32)
         inputs.append(builder.arranged(operand.tensor, wanted))
     joined_shape = with_size(shape, dimension, sum(sizes))
     tensor = builder.emit(Concat(dimension), inputs, joined_shape, dtype, quantization, nodes=nodes)

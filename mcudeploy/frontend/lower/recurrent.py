@@ -121,6 +121,7 @@ def _last(builder: Builder, node: Node, steps: str, direction: _Direction) -> st
 
 
 def _directions(builder: Builder, node: Node, steps: int) -> list[_Direction]:
+    """The operators of a node, one for each direction. Raises Unsupported for attributes that do not fit."""
     reverse = _DIRECTIONS.get(node.text("direction", "forward"))
     hidden = node.integer("hidden_size", 0)
     if reverse is None or hidden < 1:
@@ -212,10 +213,10 @@ def _functions(node: Node, directions: int) -> list[tuple[Cell, CellFunctions | 
     plain = clip == inf and not coupled
     cells: list[tuple[Cell, CellFunctions | None]] = []
     for first in range(0, len(names), len(usual)):
-        own = names[first : first + len(usual)]
-        if plain and node.op == "RNN" and own[0] in _PLAIN:
-            cells.append((_PLAIN[own[0]], None))
-        elif plain and tuple(own) == usual:
+        direction_names = names[first : first + len(usual)]
+        if plain and node.op == "RNN" and direction_names[0] in _PLAIN:
+            cells.append((_PLAIN[direction_names[0]], None))
+        elif plain and tuple(direction_names) == usual:
             cells.append((_CELLS[node.op], None))
         else:
             gate, candidate, state = (*curves[first : first + len(usual)], *[_CURVES["tanh"]] * 2)[:3]

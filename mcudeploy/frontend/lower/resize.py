@@ -62,6 +62,7 @@ def _nearest(builder: Builder, node: Node, value: OnnxValue) -> OnnxValue:
 
 
 def _resized(builder: Builder, node: Node, value: OnnxValue, result: ResultType) -> OnnxValue:
+    """Emit the Resize or Resample of a value."""
     image = image_positions(value.index)
     target = _target(builder, node, value.shape)
     if target.sizes[:2] != value.shape[:2]:

@@ -201,10 +201,10 @@ def _of_concat(builder: Builder, value: OnnxValue, index: IndexArray, node: Node
         return None
     for name in concat.inputs:
         end = start + builder.shape_of(name)[2]
-        own = stored[(stored >= start) & (stored < end)] - start
-        if own.size:
+        selected = stored[(stored >= start) & (stored < end)] - start
+        if selected.size:
             inputs.append(name)
-            parts.append(tuple(own.tolist()))
+            parts.append(tuple(selected.tolist()))
         start = end
     op, shape = ConcatChannels(tuple(parts)), (rows, cols, stored.size)
     tensor = builder.emit(op, inputs, shape, source.dtype, source.quantization, nodes=(node,))

@@ -84,9 +84,9 @@ def _twice(graph: Graph, operator: Operator) -> Operator | None:
 
 def _whole_axes(pool: AveragePool, source: Shape) -> tuple[int, ...]:
     """The axes over which a pool takes the mean, if its windows are whole axes; else an empty tuple."""
-    whole = tuple(axis for axis in (0, 1) if pool.kernel_shape[axis] == source[axis] > 1)
-    alone = all(pool.kernel_shape[axis] == 1 == pool.stride[axis] for axis in (0, 1) if axis not in whole)
-    return whole if alone and not any(pool.pads) else ()
+    axes = tuple(axis for axis in (0, 1) if pool.kernel_shape[axis] == source[axis] > 1)
+    unpooled = all(pool.kernel_shape[axis] == 1 == pool.stride[axis] for axis in (0, 1) if axis not in axes)
+    return axes if unpooled and not any(pool.pads) else ()
 
 
 def _table(graph: Graph, operator: Operator) -> Operator | None:

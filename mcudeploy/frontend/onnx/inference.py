@@ -72,7 +72,7 @@ def _contradicts(value: ValueInfoProto, size: Sequence[int]) -> bool:
         return False
     stated = [item.dim_value if item.HasField("dim_value") else None for item in kind.shape.dim]
     return len(stated) != len(size) or any(
-        own not in (None, wanted) for own, wanted in zip(stated, size, strict=True)
+        known not in (None, inferred_size) for known, inferred_size in zip(stated, size, strict=True)
     )
 
 

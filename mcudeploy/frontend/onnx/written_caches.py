@@ -131,19 +131,19 @@ class _Search:
     def _placed(self, node: NodeProto, perm: tuple[int, ...]) -> _Write | None:
         """The write of a node, if it writes whole rows; else None."""
         indices = node.input[1 if node.op_type != "TensorScatter" else 2]
-        shape, own = self._sizes(node.input[0]), self._sizes(indices)
-        if not own or attribute_of(node, "reduction", b"none") != b"none":
+        shape, index_sizes = self._sizes(node.input[0]), self._sizes(indices)
+        if not index_sizes or attribute_of(node, "reduction", b"none") != b"none":
             return None
-        if node.op_type == "ScatterND" and len(own) == 2 and own[1] == 1:
+        if node.op_type == "ScatterND" and len(index_sizes) == 2 and index_sizes[1] == 1:
             return _Write(node, perm, perm[0], indices)
         if node.op_type == "ScatterElements":
             axis = int(attribute_of(node, "axis", 0)) % len(shape)
-            others = [size for at, size in enumerate(own) if at != axis]
+            others = [size for at, size in enumerate(index_sizes) if at != axis]
             if others != [size for at, size in enumerate(shape) if at != axis]:
                 return None
             positions = self._repeated(indices, axis)
             return None if positions is None else _Write(node, perm, perm[axis], positions)
-        if node.op_type != "TensorScatter" or own != [1]:
+        if node.op_type != "TensorScatter" or index_sizes != [1]:
             return None
         axis = int(attribute_of(node, "axis", -2)) % len(shape)
         count = (self._sizes(node.input[1]) or [0] * len(shape))[axis]
@@ -180,10 +180,10 @@ class _Search:
         perm = tuple(range(len(self._sizes(name))))
         node = self._producers.get(name)
         while node is not None and node.op_type == "Transpose" and node.domain in ONNX_DOMAINS:
-            own = attribute_of(node, "perm", list(reversed(range(len(perm)))))
-            if len(own) != len(perm):
+            node_perm = attribute_of(node, "perm", list(reversed(range(len(perm)))))
+            if len(node_perm) != len(perm):
                 break
-            perm = tuple(own[axis] for axis in perm)
+            perm = tuple(node_perm[axis] for axis in perm)
             name = node.input[0]
             node = self._producers.get(name)
         return name, perm

@@ -141,6 +141,7 @@ class Folder:
         return True
 
     def _evaluate(self, node: Node) -> bool:
+        """Compute a node of constant inputs, unless it is too much work; return whether it was computed."""
         names = [name for name in node.inputs if name]
         arrays = {name: self.constants[name].value for name in names}
         elements = 0

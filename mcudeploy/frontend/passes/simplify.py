@@ -200,18 +200,18 @@ def _with_pads(window: Node, amounts: tuple[int, ...]) -> Node | None:
     extra = amounts[2:rank] + amounts[rank + 2 :]
     if not any(extra):
         return window
-    own = window.attributes.get("pads") or (0,) * len(extra)
-    if not isinstance(own, tuple) or len(own) != len(extra):
+    own_pads = window.attributes.get("pads") or (0,) * len(extra)
+    if not isinstance(own_pads, tuple) or len(own_pads) != len(extra):
         return None
-    pads = [item for item in own if isinstance(item, int)]
-    if len(pads) != len(own):
+    pads = [item for item in own_pads if isinstance(item, int)]
+    if len(pads) != len(own_pads):
         return None
     if window.attributes.get("auto_pad", "NOTSET") not in ("NOTSET", "VALID"):
         return None
     attributes = dict(window.attributes)
     if window.op == "AveragePool":
         counted = attributes.get("count_include_pad", 0) == 1
-        if attributes.get("ceil_mode", 0) or (any(own) and not counted):
+        if attributes.get("ceil_mode", 0) or (any(own_pads) and not counted):
             return None
         attributes["count_include_pad"] = 1
     attributes["pads"] = tuple(a + b for a, b in zip(pads, extra, strict=True))

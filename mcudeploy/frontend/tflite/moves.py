@@ -199,9 +199,9 @@ def _range(
     if operator.integer("ShrinkAxisMask") & bit:
         first = begin + size if begin < 0 else begin
         return first, first + 1, 1
-    whole = (0, size) if step > 0 else (size - 1, -size - 1)
-    start = whole[0] if operator.integer("BeginMask") & bit else begin
-    return start, whole[1] if operator.integer("EndMask") & bit else end, step
+    full_range = (0, size) if step > 0 else (size - 1, -size - 1)
+    start = full_range[0] if operator.integer("BeginMask") & bit else begin
+    return start, full_range[1] if operator.integer("EndMask") & bit else end, step
 
 
 def slice_(writer: Writer, operator: TfliteOperator) -> None:
@@ -319,17 +319,17 @@ def batch_to_space(writer: Writer, operator: TfliteOperator) -> None:
         raise Unsupported(f"a batch of {batch} is not a multiple of {product} pixels")
     order = [count, *(part for at in range(count) for part in (count + 1 + at, at))]
     order += range(2 * count + 1, 2 * count + 1 + len(rest))
-    whole = [size * each for size, each in zip(spatial, block, strict=True)]
+    uncropped = [size * each for size, each in zip(spatial, block, strict=True)]
     limits = (
         [begin for begin, _ in crops],
-        [size - end for size, (_, end) in zip(whole, crops, strict=True)],
+        [size - end for size, (_, end) in zip(uncropped, crops, strict=True)],
         list(range(1, count + 1)),
     )
 
     def move(name: str) -> str:
         name = writer.node("Reshape", [name, writer.int64([*block, batch // product, *sizes])])
         name = writer.node("Transpose", [name], perm=order)
-        name = writer.node("Reshape", [name, writer.int64([batch // product, *whole, *rest])])
+        name = writer.node("Reshape", [name, writer.int64([batch // product, *uncropped, *rest])])
         if any(map(any, crops)):
             name = writer.node("Slice", [name, *(writer.int64(each) for each in limits)])
         return name

@@ -52,8 +52,8 @@ class Sparsity:
         nodes: _Integers = np.zeros(1, np.int64)
         places: dict[int, _Integers] = {}
         for axis, level in zip(self.order, self.levels, strict=True):
-            parents, nodes, own = _below(nodes, level, prod(shape))
-            places = {known: each[parents] for known, each in places.items()} | {axis: own}
+            parents, nodes, axis_places = _below(nodes, level, prod(shape))
+            places = {known: each[parents] for known, each in places.items()} | {axis: axis_places}
         if len(nodes) != values.size:
             raise ValueError(f"the tree has {len(nodes)} leaves for {values.size} values")
         sizes = {axis: level.size for axis, level in zip(self.order, self.levels, strict=True)}

@@ -40,10 +40,10 @@ def _subgraph(operator: TfliteOperator) -> int:
 
 def _fits(contents: Contents, call: TfliteOperator, called: Contents) -> bool:
     """Whether a call has inputs and outputs of the same types and shapes as the subgraph."""
-    for own, inner in ((call.inputs, called.inputs), (call.outputs, called.outputs)):
-        if len(own) != len(inner) or min(own, default=0) < 0:
+    for outer, inner in ((call.inputs, called.inputs), (call.outputs, called.outputs)):
+        if len(outer) != len(inner) or min(outer, default=0) < 0:
             return False
-        pairs = [(contents.tensors[a], called.tensors[b]) for a, b in zip(own, inner, strict=True)]
+        pairs = [(contents.tensors[a], called.tensors[b]) for a, b in zip(outer, inner, strict=True)]
         if any((a.kind, a.shape, a.scales) != (b.kind, b.shape, b.scales) for a, b in pairs):
             return False
     # A result that is an input or a constant of the subgraph would need a copy.

@@ -133,11 +133,11 @@ def placed(
     """Rearrange blocks [N, H, W, stride * stride * K] to the result."""
     batch, height, width, channels = result.shape
     blocks = [batch, rows.blocks, cols.blocks, rows.stride, cols.stride, channels]
-    whole = [batch, rows.blocks * rows.stride, cols.blocks * cols.stride, channels]
+    uncropped = [batch, rows.blocks * rows.stride, cols.blocks * cols.stride, channels]
     name = writer.reshaped(name, blocks)
     name = writer.part("Transpose", [name], perm=[0, 1, 3, 2, 4, 5])
-    name = writer.reshaped(name, whole)
-    if whole == list(result.shape):
+    name = writer.reshaped(name, uncropped)
+    if uncropped == list(result.shape):
         return name
     limits = [rows.first, cols.first], [rows.first + height, cols.first + width], [1, 2]
     ranges = [writer.int64(each) for each in limits]
