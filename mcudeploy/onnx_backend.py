@@ -66,7 +66,7 @@ class HostProgram(BackendRep):
 
         Raises UsageError for arrays that do not fit the model.
         """
-        graph, arrays = self.deployment.model.graph, named(tuple(self.inputs), inputs)
+        graph, arrays = self.deployment.model.graph, inputs_by_name(tuple(self.inputs), inputs)
         try:
             stored = {
                 io.tensor: to_device(io, graph.tensors[io.tensor], self._own(io, arrays))
@@ -92,8 +92,8 @@ class HostProgram(BackendRep):
         return value.astype(io.dtype, copy=False) if fits else value
 
 
-def named(names: Sequence[str], inputs: Inputs) -> dict[str, Array]:
-    """Inputs by name. Raises UsageError if the names differ."""
+def inputs_by_name(names: Sequence[str], inputs: Inputs) -> dict[str, Array]:
+    """Return inputs by name. Raises UsageError if the names differ."""
     if isinstance(inputs, Mapping):
         fits, provided = set(inputs) == set(names), ", ".join(map(str, inputs))
         values = [inputs[name] for name in names if fits]
@@ -161,7 +161,7 @@ class HostBackend(Backend):
     ) -> tuple[Array, ...]:
         """Run one node, of the newest opset or of `opset_version`; undescribed outputs are inferred."""
         _require(node, NodeProto, "the node", "onnx.helper.make_node makes one")
-        values = named(list(dict.fromkeys(filter(None, node.input))), inputs)
+        values = inputs_by_name(list(dict.fromkeys(filter(None, node.input))), inputs)
         version = kwargs.pop("opset_version", onnx.defs.onnx_opset_version())
         _require(version, int, "opset_version", "such as 21")
         return cls.run_model(_model_of(node, values, outputs_info, version), values, device, **kwargs)

@@ -27,7 +27,7 @@ def check_chips(memories: Sequence[Memory]) -> None:
     """Check that no two memories have chips of the same kind: its driver has one set of facts."""
     twice = first_repeated([it.chip[0] for it in memories if it.chip is not None])
     if twice is not None:
-        raise ValueError(f"two memories have an {twice}")
+        raise ValueError(f"two memories have a chip of the kind {twice}")
 
 
 def check_controllers(common: Collection[str], memories: Sequence[Memory]) -> None:

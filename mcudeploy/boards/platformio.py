@@ -134,21 +134,21 @@ def pio_facts(name: str) -> dict[str, Any]:
         raise BoardNotFoundError(
             f"{name!r} names no board: write {PREFIX} and the id of one of `pio boards`."
         )
-    known = _installed(board) or _shipped(board) or _registered(board)
+    listed = _installed(board) or _shipped(board) or _registered(board)
     shipped = pio_boards().get(board)
-    build, upload = known.manifest.build, known.manifest.upload
+    build, upload = listed.manifest.build, listed.manifest.upload
     core = _core_of(build.mcu, build.cpu, build.march)
-    framework = _framework(name, framework_name, known.manifest.frameworks)
+    framework = _framework(name, framework_name, listed.manifest.frameworks)
     clock_hz = int("".join(it for it in str(build.f_cpu) if it.isdigit()) or 0)
     sizes = {"maximum_size": upload.maximum_size, "maximum_ram_size": upload.maximum_ram_size}
     facts = {"build.f_cpu": clock_hz, **{f"upload.{key}": size for key, size in sizes.items()}}
     lacking = next((fact for fact, value in facts.items() if value <= 0), None)
     if lacking is not None:
-        raise ConfigError(f"{name}: its manifest lacks {lacking} ({known.source}): write a board file.")
+        raise ConfigError(f"{name}: its manifest lacks {lacking} ({listed.source}): write a board file.")
     esp = build.mcu.lower().startswith("esp32")
     stack_bytes = _ESP_STACK_BYTES if esp else _STACK_BYTES
     reserved_bytes = stack_bytes + (_ESP_CORE_BYTES if esp else _CORE_BYTES)
-    title = "".join(it for it in known.manifest.name[:80] if it.isprintable())
+    title = "".join(it for it in listed.manifest.name[:80] if it.isprintable())
     return {
         "name": name,
         "title": f"{title or board} ({build.mcu}), by PlatformIO",
@@ -161,7 +161,7 @@ def pio_facts(name: str) -> dict[str, Any]:
         "usb_ids": _usb_ids(build.hwids),
         "radio": shipped.radio if shipped else (),
         "hal": (_HAL[framework],),
-        "source": known.source,
+        "source": listed.source,
         # The framework's linker script places them at unknown addresses: only their sizes are used.
         "flash": {"origin": 0, "bytes": upload.maximum_size},
         "memory": (
@@ -175,8 +175,8 @@ def pio_facts(name: str) -> dict[str, Any]:
         ),
         "framework": {
             "name": framework,
-            "platform": known.platform,
-            "version": known.version,
+            "platform": listed.platform,
+            "version": listed.version,
             "board": board,
         },
         "timer": {"hardware": _timer(core, clock_hz, framework, esp)},

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _TRUST = "mcudeploy.trust-board"
-
+"""Key of --trust-board in the context, for --board."""
 PORTS = "Serial port of the board, rfc2217://HOST:PORT, socket://HOST:PORT, or labgrid://PLACE."
 _PATIENCE = "mcudeploy.patience"
 """Key of --patience in the context, for the board."""
@@ -37,7 +37,7 @@ def with_patience(board: Board) -> Board:
 
 def board_option(required: bool) -> Callable[[Command], Command]:
     """Add --board as `board: Board`, or None."""
-    return board_name(required, _load_board)
+    return option_for_board(required, _load_board)
 
 
 def boards_option(command: Command) -> Command:
@@ -61,7 +61,7 @@ def _load_boards(_: click.Context, __: click.Parameter, names: str) -> tuple[Boa
     return tuple(boards.values())
 
 
-def board_name(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
+def option_for_board(required: bool, load: Callable[..., Board | None]) -> Callable[[Command], Command]:
     """Add --board, read by `load`, and --trust-board."""
 
     def loaded(context: click.Context, option: click.Parameter, name: str | None) -> Board | None:
@@ -198,7 +198,7 @@ def optional_device_options(command: Command) -> Command:
 
 
 def _device_options(command: Command, *, required: bool) -> Command:
-    @board_name(required, load_attached)
+    @option_for_board(required, load_attached)
     @_port_option
     @reach_options
     @functools.wraps(command)

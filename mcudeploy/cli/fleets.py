@@ -11,8 +11,8 @@ import rich_click as click
 from mcudeploy.cli.devices import (
     PORTS,
     applies,
-    board_name,
     load_attached,
+    option_for_board,
     reach_options,
     target_of,
 )
@@ -42,7 +42,7 @@ def devices_options(command: Command) -> Command:
     They are packed as one or more `targets`.
     """
 
-    @board_name(True, load_attached)
+    @option_for_board(True, load_attached)
     @click.option(
         "--port",
         "ports",

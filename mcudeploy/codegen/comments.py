@@ -109,7 +109,7 @@ _OTHERS: Mapping[str, type[Entry]] = {"move": Transfer, "wait": Wait}
 
 
 def _rows_texts(rows: Mapping[str, Interval]) -> Iterator[str]:
-    """Operators with their rows; neighbours with the same rows share them: "conv_1, conv_2, rows 0..47"."""
+    """Yield operators with their rows, equal ones together: "conv_1, conv_2, rows 0..47"."""
     for part, names in groupby(rows, lambda name: rows[name]):
         shown = f"row {part.lo}" if len(part) == 1 else f"rows {part.lo}..{part.hi - 1}"
         yield f"{', '.join(names)}, {shown}"

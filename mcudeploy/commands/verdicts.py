@@ -48,8 +48,8 @@ def windows_of(window: MovingWindow, samples: Sequence[Sample]) -> list[Sample]:
     rows = np.concatenate([sample.inputs[io.name] for sample in samples], along.axis)
     size, hop = tensor.shape[0] * along.elements, window.hop * along.elements
     ends = range(hop * -(-size // hop), rows.shape[along.axis] + 1, hop)
-    each = (rows.take(range(end - size, end), along.axis) for end in ends)
-    return [sample_of(window.graph, {io.name: values}, {}) for values in each]
+    contents = (rows.take(range(end - size, end), along.axis) for end in ends)
+    return [sample_of(window.graph, {io.name: values}, {}) for values in contents]
 
 
 def window_verdict(

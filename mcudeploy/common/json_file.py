@@ -14,8 +14,6 @@ from mcudeploy.common.files import read_limited
 
 _MOST_BYTES = 16 * 2**20
 _Content = TypeVar("_Content", bound=BaseModel)
-
-
 _KINDS = ("dict[", "list[", "tuple[")
 """Beginnings of the names by which pydantic tells apart the kinds that a value may have."""
 

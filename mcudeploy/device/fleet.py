@@ -69,11 +69,11 @@ class WorkShares(Generic[_T]):
         self._lock = Lock()
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether all work is done."""
         return self._left == 0
 
-    def away(self, number: int) -> None:
+    def mark_away(self, number: int) -> None:
         """Mark a board as away until it takes a piece again."""
         with self._lock:
             self._away.add(number)
@@ -159,7 +159,7 @@ class _RunningJobs(Generic[_T]):
 
     def work(self, number: int) -> None:
         """Run a board's part of the jobs."""
-        while not (self._shares.over or self._stop.is_set()):
+        while not (self._shares.is_over or self._stop.is_set()):
             index = self._shares.take(number)
             if index is None:
                 self._stop.wait(POLL_S)  # a busy board may still fail
@@ -168,7 +168,7 @@ class _RunningJobs(Generic[_T]):
                 self._do(index, self._fleet.targets[number])
             except LOST as error:
                 self._shares.put_back(number, index)
-                self._shares.away(number)
+                self._shares.mark_away(number)
                 if not self._stop.is_set():
                     self._fleet.working.lose(number, error)
                 return

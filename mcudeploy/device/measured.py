@@ -146,13 +146,13 @@ class MeasuredTiles:
 
         def work(number: int) -> None:
             try:
-                while not (shares.over or stop.is_set() or time.monotonic() > deadline):
+                while not (shares.is_over or stop.is_set() or time.monotonic() > deadline):
                     if self._step(number, shares):
                         reports.put(True)
                     else:
                         stop.wait(POLL_S)
             except LOST as error:
-                shares.away(number)
+                shares.mark_away(number)
                 self._working.lose(number, error)
             finally:
                 reports.put(False)
@@ -179,7 +179,7 @@ class MeasuredTiles:
         """
         timer = self._timers[number]
         if not timer.ready():
-            shares.away(number)
+            shares.mark_away(number)
             return False
         claimed = set[TileKey]()
         while (piece := shares.take(number)) is not None:

@@ -49,8 +49,7 @@ class Target:
     `guards`: a debug build, see `mcudeploy.device.guards`. `flasher`: the tool that writes the board, by
     default the first installed one of its file; `probe`: serial number of the probe.
 
-    Raises UsageError for a board without firmware, for one that cannot be emulated, and for a port of another
-    kind than `--port` takes: pyserial has URLs that write files.
+    Raises UsageError for a board without firmware, for one that cannot be emulated, and as `require_kind`.
     """
 
     board: Board

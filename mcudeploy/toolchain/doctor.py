@@ -35,8 +35,6 @@ _LIBC = {
     "arm-none-eabi": ("newlib (nano)", "nano.specs", "libnewlib-arm-none-eabi"),
     "riscv64-unknown-elf": ("picolibc", "picolibc.specs", "picolibc-riscv64-unknown-elf"),
 }
-
-
 Use = Literal["always", "hardware", "emulator", "debugging", "speed"]
 """The purpose that a check is needed for."""
 

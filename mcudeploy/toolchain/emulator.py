@@ -45,7 +45,7 @@ def emulator_of(board: Board) -> EmulatorFacts:
 
 
 def qemu_command(board: Board, elf: Path, serial: Sequence[str]) -> list[str]:
-    """QEMU's command line for a program; `serial` are the arguments that connect its serial line.
+    """Return QEMU's command line for a program; `serial`: the arguments that connect its serial line.
 
     Raises UsageError for a board without emulator, BoardNotFoundError if its QEMU is not installed.
     """

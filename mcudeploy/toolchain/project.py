@@ -112,7 +112,7 @@ def assemble(
     hal += [*_stream_sources(board, kernels), *(board.port_hal if chained else ())]
     for source in hal:
         collected |= _hal_files(source)
-    _check_pins(board, collected)
+    _check_parts(board, collected)
     collected |= _hal_headers()
     if board.framework is not None:
         collected |= framework.project_files(board, 0, {})
@@ -200,8 +200,8 @@ def unstarted_memories(board: Board) -> list[str]:
     return undriven + [it.name for it in board.memories if not it.started and it.name not in undriven]
 
 
-def _check_pins(board: Board, files: Mapping[str, str]) -> None:
-    """Raise ConfigError if the board names pins that its HAL does not take, or lacks required ones."""
+def _check_parts(board: Board, files: Mapping[str, str]) -> None:
+    """Raise ConfigError if the board names pins or memory chips without use to its HAL, or lacks some."""
     if board.uart is None:
         return
     sources = (name for name in files if name.startswith("src/hal/") and not name.endswith(".h"))
@@ -209,9 +209,9 @@ def _check_pins(board: Board, files: Mapping[str, str]) -> None:
     memories = {it.chip[0]: it.name for it in board.memories if it.chip is not None}
     for chip, macro in _MACROS_OF_DRIVERS.items():
         if chip in memories and macro not in hal:
-            raise ConfigError(f"{board.name}: no source of its hal starts {memories[chip]}, an {chip}")
+            raise ConfigError(f"{board.name}: no source of its hal starts {memories[chip]} ({chip})")
         if macro in hal and chip not in memories:
-            fault = f"a source of its hal starts an {chip}: add its facts, [memory.{chip}]"
+            fault = f"a source of its hal starts memory of the kind {chip}: add its facts, [memory.{chip}]"
             raise ConfigError(f"{board.name}: {fault}")
     named = dict(uart_pins(board.uart))
     for name in ("TX", "RX"):

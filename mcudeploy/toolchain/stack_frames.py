@@ -84,7 +84,7 @@ class LibraryFunctions:
 
     @cached_property
     def _names(self) -> dict[int, str]:
-        """The names by address; it distinguishes static functions of one name."""
+        """The names by address; static functions of one name have their address in it."""
         count = Counter(it.name for it in self._all.all)
         return {
             it.address: it.name if count[it.name] == 1 else f"{it.name}@{it.address:x}"

@@ -41,7 +41,7 @@ class Machine(Protocol):
         """Put bytes at `offset` of arena `memory`."""
 
     def read(self, memory: int, offset: int, count: int) -> bytes:
-        """`count` bytes at `offset` of arena `memory`."""
+        """Return `count` bytes at `offset` of arena `memory`."""
 
     def run(self, first: int, count: int) -> int:
         """Run entries of the tape; return their ticks."""
@@ -126,7 +126,7 @@ class Storage:
 
 
 def as_array(data: bytes, tensor: Tensor) -> Array:
-    """Stored bytes as an array of the tensor's shape."""
+    """Return stored bytes as an array of the tensor's shape."""
     return np.frombuffer(data, tensor.dtype.value).reshape(tensor.shape)
 
 
@@ -141,7 +141,7 @@ def stored_references(graph: Graph, values: Mapping[str, Array]) -> dict[str, Ar
 def stored_ties(
     graph: Graph, values: Mapping[str, Array], quantizers: Mapping[str, Rounded]
 ) -> dict[str, Array]:
-    """Masks of the reference's ties in stored form, by tensor name, for every quantised tensor.
+    """Return masks of the reference's ties in stored form, by tensor name, for every quantised tensor.
 
     `quantizers` maps an ONNX tensor to the float tensors that a QuantizeLinear rounds.
     """

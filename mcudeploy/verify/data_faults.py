@@ -43,7 +43,7 @@ _ROUNDED = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """The least and the most real number that the integers of an input represent, and their distance."""
+    """The least and the largest real number that integers of an input represent, and the step between two."""
 
     least: float
     most: float

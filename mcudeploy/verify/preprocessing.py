@@ -109,7 +109,7 @@ def read_values(path: Path, wanted: Wanted, reading: Preprocessing = AS_USUAL) -
 
 
 def array_header(stream: IO[bytes]) -> tuple[tuple[int, ...], np.dtype[Any]]:
-    """Shape and type of the array in a .npy file, from its header alone; ValueError for another file."""
+    """Return shape and type of the array in a .npy file, from its header; ValueError for another file."""
     formats = np.lib.format
     try:
         read = formats.read_array_header_1_0 if formats.read_magic(stream) == (1, 0) else None
@@ -132,7 +132,7 @@ def _array(path: Path, content: bytes) -> Array:
 
 
 def _picture(path: Path, content: bytes, wanted: Wanted, reading: Preprocessing) -> Array:
-    """Pixels in the layout of the target, scaled as stated."""
+    """Return the pixels of a picture in the layout of the target, scaled as stated."""
     shape = image_shape(wanted.io.shape)
     if shape is None:
         raise UsageError(
@@ -270,7 +270,7 @@ def _hops(count: int, runs: int, hop: int) -> str:
 
 
 def _text(path: Path, content: bytes, io: GraphIO, reading: Preprocessing) -> Array:
-    """Numbers of the model's type, in its order; a first line of words is a heading."""
+    """Return the numbers in a text, in the model's order and type; a first line of words is a heading."""
     most = _HEADING_BYTES + _NUMBER_BYTES * math.prod(io.shape)
     if len(content) > most:  # a number takes far more memory than its text
         raise UsageError(
@@ -314,7 +314,7 @@ def _is_number(cell: str) -> bool:
 
 
 def _raw(path: Path, content: bytes, io: GraphIO) -> Array:
-    """Bytes of the model's type and order, the least significant first."""
+    """Return plain values of the model's type, in its order, the least significant byte first."""
     dtype = np.dtype(io.dtype).newbyteorder("<")
     needed = int(np.prod(io.shape)) * dtype.itemsize
     if len(content) != needed:

@@ -13,8 +13,6 @@ def _signal(*names: str) -> signal.Signals | None:
 
 CLOSED_TERMINAL = _signal("SIGHUP", "SIGBREAK")
 """The signal of a terminal that closes; None without one. On Windows also Ctrl-Break sends it."""
-
-
 ALARM = _signal("SIGALRM") or signal.SIGABRT
 """The signal of `set_alarm`: SIGABRT on Windows, which has no SIGALRM. Only `abort` raises SIGABRT otherwise,
 and it ends the process whatever a handler does.
