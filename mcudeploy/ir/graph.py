@@ -72,10 +72,10 @@ class GraphIO:
 class State:
     """A one-row tensor that keeps its content from one run to the next; the first content is `initial`.
 
-    An operator that reads the state writes the next content into the same memory: into the tensor itself, or
-    into its output, which takes the memory over. `through`: the outputs of the operators that write the state
-    in a run, except the last one. `before` and `after` relate the content at the start and at the end of a
-    run to tensors of the ONNX model.
+    An operator that reads the state writes the next content into the same memory. The content is then the
+    tensor itself, or the operator's output, which takes the memory over. `through`: the outputs of the
+    operators that write the state in a run, except the last one. `before` and `after` relate the content at
+    the start and at the end of a run to tensors of the ONNX model.
     """
 
     before: GraphIO

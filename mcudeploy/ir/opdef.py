@@ -188,8 +188,8 @@ S4W = "_s4w"
 ParamValue = int | float | ConstantArray | ArrayPointer | Symbol | CallTable | None
 """The value of a kernel parameter.
 
-It is a scalar (int -> int32_t, float -> float), an array in flash or a place in it, a function, calls of
-other kernels, or None for a null pointer.
+A scalar is an int32_t or a float. Others are pointers: to an array in flash or to a place in it, to a
+function, to calls of other kernels; None is a null pointer.
 """
 Params = dict[str, ParamValue]
 """Parameters of a kernel, by name."""
@@ -306,9 +306,9 @@ RoundingErrors = float | NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True)
 class RowsPart:
-    """Some rows of an operator's output, and the rows that they read of its first input, of shape `source`.
+    """Some rows of an operator's output, and the rows `reads` of its first input from which they follow.
 
-    `above`, `below`: the rows of padding before and after the rows read.
+    `source`: the shape of this input; `above`, `below`: the rows of padding before and after `reads`.
     """
 
     rows: Interval
@@ -444,8 +444,8 @@ class Operator:
 class PlainOperator:
     """The base of operator families, with the answers of most of them to the questions of OperatorDef.
 
-    The output takes over no input's memory: most kernels read an element after they have written its place,
-    or write elements of another size or type.
+    By default, the output does not take over an input's memory: most kernels read an element after they have
+    written its place, or write elements of another size or type.
     """
 
     __slots__ = ()

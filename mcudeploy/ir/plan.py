@@ -154,8 +154,8 @@ class LoadedConstants:
     """The constants of an operator, which a transfer loads from flash into an arena before they are used.
 
     `home`: their byte offset in the table of loaded constants. `place`: the residence in which kernels read
-    them, from the step before which the transfer begins to the operator's last step. Constants in pieces are
-    not in the table; the two halves of their place have one piece each.
+    them. It lasts from the begin of the transfer to the operator's last step. Constants in pieces are not in
+    the table; the two halves of their place have one piece each.
     """
 
     size_bytes: int
@@ -174,10 +174,12 @@ class Layout:
     """The residences of all blocks, and the size of each arena in bytes.
 
     `blocks`: the residences of each tensor that owns memory. `scratch`: for each operator, the residences of
-    the scratch of its steps, by block (none for a block that no step writes), or those of its state, as block
-    0. `arenas` are in the order of the board's memories, `transfers` in the order in which they begin. If
-    blocks reside in several memories, a step reads the first memory that contains all blocks that it reads of
-    the tensor. `constants`: by operator, those that are loaded; kernels read all others in flash.
+    the scratch of its steps, by block; none for a block that no step writes. The state of an operator that
+    accumulates is there as block 0. `constants`: by operator, those that are loaded; kernels read all others
+    in flash.
+
+    `arenas` are in the order of the board's memories, `transfers` in the order in which they begin. If blocks
+    of a tensor reside in several memories, a step uses the first memory that contains all blocks it reads.
     """
 
     blocks: Mapping[str, Residences]

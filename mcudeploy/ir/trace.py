@@ -22,8 +22,8 @@ class Item:
     - `loaded`: before the first step, the item is valid in the fast memory, and takes room there from then
       on. If it is given too, the search may choose this.
     - `kept`: after the last step, the item must be valid in one of the memories.
-    - `fixed`: the item is in the fast memory without a gap from its first access (if given: from the start)
-      to its last (if kept: to the end).
+    - `fixed`: the item is in the fast memory without a gap, from its first access to its last. A given item
+      is there from the start, a kept one to the end.
     - `home`: the item is given and kept, and must be valid in the slow memory after the last step, which does
       not write it.
     """
@@ -119,7 +119,8 @@ class Residency:
     A residence begins with a write or with the start of a transfer. `trace` includes the repeated steps. An
     operand is read in the fast memory if all its items are valid there, and written there if all have room
     there; else directly. Before a step, the core first waits for the earlier transfers whose `end` is this
-    step. Then it issues those that start at this step, in order, and waits at once for each that ends at it.
+    step. Then the core issues, in order, the transfers that start at this step. If a transfer also ends at
+    this step, the core waits for it before it issues the next one.
 
     `cycles`: all steps, waits, copies by the core and direct accesses. `exposed_cycles`: those of them that
     would be absent with everything in the fast memory. `repeated_cycles`: those of repeated steps.

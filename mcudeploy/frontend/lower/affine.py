@@ -161,7 +161,7 @@ def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, o
 
 
 def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, ending: Ending) -> OnnxValue:
-    """Emit the Conv2d on floats and return its result; only views of the ending remain after it."""
+    """Emit the Conv2d on floats, with the clips of the ending; return its result."""
     bias = linear.biases().astype(np.float32)
     nodes = covered_nodes(node, linear, ending, quantized=False)
     pixels = _pixels(builder, reading)
@@ -190,7 +190,7 @@ def _pixels(builder: Builder, reading: ConvRead) -> str | None:
 
 
 def covered_nodes(node: Node, linear: Linear, ending: Ending, *, quantized: bool) -> tuple[Node, ...]:
-    """The nodes that a linear operator replaces, with those folded into it and those after it."""
+    """The nodes that a linear operator replaces: `node`, the folded ones, and those of the ending."""
     return (node, *linear.nodes, *fused_nodes(node, ending, quantized=quantized)[1:])
 
 

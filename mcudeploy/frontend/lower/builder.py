@@ -123,7 +123,7 @@ class Builder:
     # -- values ---------------------------------------------------------------------------------
 
     def define(self, name: str, value: OnnxValue) -> None:
-        """Define an ONNX value. If a whole tensor stores it, it is the reference of the tensor."""
+        """Define an ONNX value, and make it the reference of its tensor if the tensor stores nothing else."""
         self.values[name] = value
         info = self.model.infos.get(name)
         entry = self.model.entries.get(name)

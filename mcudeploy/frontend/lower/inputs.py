@@ -38,9 +38,9 @@ _SAME_LAYOUT = frozenset({"QuantizeLinear", "DequantizeLinear", *FUNCTIONS})
 Layout = Literal["image", "stored image", "stored order", "same", "same if as large"]
 """The layout that a node requires of its first input.
 
-"image" is that of an ONNX image [N, C, H, W], "stored image" that of an image [1, H, W, C], "stored order"
-the order of the file. "same" is the layout of the node's result, "same if as large" this only for an operand
-as large as the result.
+- "image": that of an ONNX image [N, C, H, W]; "stored image": that of an image [1, H, W, C].
+- "stored order": the order of the file.
+- "same": the layout of the node's result; "same if as large": this only for an operand of the result's size.
 """
 _MAX_VALUES_AHEAD = 64
 """Number of values after an input whose readers are examined for the layout that they require."""

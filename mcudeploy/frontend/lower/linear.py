@@ -235,7 +235,7 @@ def _emit_product(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ProductRead:
-    """How a product reads its two matrices, and the positions of its results."""
+    """A product of two stored matrices: the tensors, the operator, and the positions of the results."""
 
     inputs: tuple[str, str]
     op: MatMul

@@ -363,7 +363,7 @@ class _Images:
 
 
 def _permuted_images(builder: Builder, operands: Sequence[OnnxValue]) -> _Images | None:
-    """The operands if they are images of one size, and the channels of one of them are permuted."""
+    """The operands, images of one size in some of which channels are permuted; None for others."""
     if any(operand.shape[0] != 1 for operand in operands):
         return None
     sizes: set[tuple[int, int]] = set()

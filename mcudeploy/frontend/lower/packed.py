@@ -41,8 +41,8 @@ def in_blocks(constant: Constant) -> bool:
 def block_weights(constant: Constant) -> BlockWeights | None:
     """A constant whose rows [K, ...] have several scales each, in the form that stays packed.
 
-    None for other constants: one scale in a row, integers of more than 8 bits, blocks that are not a multiple
-    of 4 values, zero points that do not fit int8 after the subtraction of an offset.
+    None for other constants: one scale in a row, integers of more than 8 bits, or blocks that are not a
+    multiple of 4 values. Zero points must fit int8 after the subtraction of an offset.
     """
     stored = constant.quantized
     if stored is None or stored.bits != 8 or not in_blocks(constant):

@@ -143,8 +143,8 @@ def svdf(builder: Builder, node: Node) -> None:
 def quantized_svdf(builder: Builder, node: Node) -> None:
     """Lower the int8 SVDF.
 
-    Its operands are the newest values, the state, the weights and the bias with their scales and, but for the
-    bias, zero points; then scale and zero point of the result.
+    The operands are the newest values, the state, the weights, the bias. Scale and zero point follow the
+    state and the weights, a scale follows the bias. Scale and zero point of the result come last.
     """
     weights, scale, bias = (builder.constant(node.inputs[at], "its weights").value for at in (4, 5, 7))
     constants: dict[str, ConstantArray] = {

@@ -150,9 +150,9 @@ def _last_step_op(part: Slice, source: Operator, builder: Builder) -> OperatorDe
 def replaced_after_readers(operators: Sequence[Operator], states: Sequence[State]) -> tuple[Operator, ...]:
     """Let the operator that replaces a state run after all other readers of the state.
 
-    It gets the results of these readers as further inputs, which it does not use, unless it depends on them
-    anyway. States that depend on each other need this: otherwise an order may replace one of them before the
-    other is computed.
+    The results of readers on which the operator does not depend become further inputs, which it does not use.
+    States that depend on each other need this: otherwise an order may replace one of them before the other is
+    computed.
     """
     producers = {operator.output: operator for operator in operators}
     replaced_by = {following: present for state in states for present, following in pairwise(state.chain)}

@@ -32,7 +32,7 @@ Mask = NDArray[np.bool_]
 _CHANNEL_MULTIPLE = 4
 """Kernels compute four channels together, and remainders slowly."""
 _ATTEMPTS = 4
-"""Attempts to find a bias from which a kernel, which rounds the bias, derives the wanted constants."""
+"""Attempts to find a bias from which a kernel derives the wanted constants: kernels round the bias."""
 
 
 def prune_channels(graph: Graph) -> Graph:

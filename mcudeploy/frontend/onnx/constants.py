@@ -16,8 +16,8 @@ _Number = TypeVar("_Number", bound=np.generic)
 class Quantized:
     """Integer form of a constant: value == scale * (integers - zero_point), elementwise.
 
-    All three arrays have the constant's shape (as broadcast views, which take no memory), so that every
-    movement applies to all three alike: no axis needs to be followed through transposes and reshapes.
+    All three arrays have the constant's shape, as broadcast views, which take no memory. So every movement
+    applies to all three alike, and no axis needs to be followed through transposes and reshapes.
     """
 
     integers: NDArray[np.int32]

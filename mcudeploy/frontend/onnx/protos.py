@@ -181,7 +181,7 @@ def unused_name(graph: GraphProto, wish: str) -> str:
 
 
 def live(nodes: Sequence[NodeProto], values: Collection[str]) -> list[NodeProto]:
-    """The nodes on which these values depend, in their present order, which need not be topological."""
+    """The nodes on which these values depend, in their present order, even if it is not topological."""
     producers: dict[str, list[NodeProto]] = {}
     for node in nodes:
         for name in node.output:

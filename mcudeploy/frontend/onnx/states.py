@@ -155,7 +155,7 @@ class _RemovedInputs:
 def _remove_state_inputs(graph: GraphProto, nodes: Sequence[NodeProto]) -> _RemovedInputs:
     """Remove the inputs that are only initial states, and the nodes that move them to the recurrent nodes.
 
-    For each of them, also removes an output of its shape that is only a last state.
+    For each removed input, also removes an output of the same shape that is only a last state.
     """
     constants = {tensor.name for tensor in graph.initializer}
     values: set[str] = set()

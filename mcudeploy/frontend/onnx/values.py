@@ -42,8 +42,8 @@ class OnnxValue:
     """An ONNX activation: element i is `table` of the value of `tensor` at position index[i].
 
     `real`: whether the value is float, not integer (uint8 is stored as int8, minus 128). `table` (256
-    entries, by stored value + 128) stands for elementwise functions that are pending, not computed yet;
-    without a table the value is the stored one. A float value on an int8 tensor always has a table.
+    entries, by stored value + 128) stands for elementwise functions that are pending, not computed yet.
+    Without a table the value is the stored one. A float value on an int8 tensor always has a table.
     `quantization` is set if a float value is exactly scale * (stored - zero_point), or to state how the
     readers of integers dequantise them.
     """

@@ -1,7 +1,7 @@
 """Removal of control flow: a branch of If is selected, or both are computed; loops are unrolled.
 
-Nodes are processed in order, and conditions are folded on the way: they may follow from shapes, and a loop
-may end by its own counter. Values and nodes of inner graphs get unique names.
+Nodes are processed in order, and conditions are folded on the way. Conditions may follow from shapes, and the
+condition of a loop from its counter. Values and nodes of inner graphs get unique names.
 """
 
 from __future__ import annotations

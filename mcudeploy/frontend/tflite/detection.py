@@ -16,8 +16,8 @@ from mcudeploy.frontend.tflite.writer import OPSET, Writer
 
 BOX_SELECTION = "BoxSelection"
 """Operator that selects boxes. Inputs: boxes [N, 4], scores [N], the number of results, the largest overlap,
-the lowest score, the next smaller float (ONNX excludes scores that equal its limit), and a vector of -1 for
-each result. Results: int64 numbers of boxes, then -1.
+the lowest score, the next smaller float, and a vector of -1 for each result. Results: int64 numbers of boxes,
+then -1. ONNX excludes scores that equal its limit, and so takes the next smaller float.
 """
 _OPTIONS = "y_scale", "x_scale", "h_scale", "w_scale"
 

@@ -1,7 +1,7 @@
 """TRANSPOSE_CONV as a convolution that computes a block of pixels in its channels, and a rearrangement.
 
 With a stride of s, an output pixel reads only every s-th tap. So the taps of each of the s * s places in a
-block form a smaller filter, with zeros at the end if the filter's size is not a multiple of s.
+block form a smaller filter. It has zeros at the end if the size of the whole filter is not a multiple of s.
 """
 
 from __future__ import annotations

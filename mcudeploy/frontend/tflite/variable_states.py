@@ -118,8 +118,9 @@ _SLICES = ("SLICE", "STRIDED_SLICE")
 def queue_of(contents: Contents, variable: Variable) -> dict[int, Translation] | None:
     """The translations of the operators by which a variable keeps its last rows; None for other variables.
 
-    A concatenation joins the variable and new rows. Either it reads all rows of the variable and its last
-    rows are assigned, or it reads the last rows of the variable and all its rows are assigned.
+    A concatenation joins rows of the variable and new rows. In one form, it reads all rows of the variable,
+    and the last rows of its result are assigned. In the other form, it reads only the last rows of the
+    variable, and its whole result is assigned.
     """
     if len(variable.reads) != 1 or len(variable.assigned) != 1:
         return None
