@@ -52,4 +52,4 @@ def test_cuts_with_fused_chains_follow_the_best_cuts_of_all_forms(tmp_path: Path
     assert best.ticks <= most_ticks
     assert [one.peak_bytes for one in across.best] == sorted(one.peak_bytes for one in across.best)
     splits = FusedCuts.of(best.peak_bytes, fused, best.state).splits
-    assert fused.space.sections(fused.space.state(splits)) == best.sections
+    assert fused.space.cut_segments(fused.space.state(splits)) == best.cut_segments
