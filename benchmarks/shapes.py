@@ -123,7 +123,8 @@ def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, l
     runs: list[list[tuple[Interval, str, float, float]]] = []  # of each graph
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "counts"
-        with open_device(target, firmware, emulator_arguments=counting(target, firmware, out)) as device:
+        counted = counting(target, firmware, out, [board.flash.addresses])
+        with open_device(target, firmware, emulator_arguments=counted) as device:
             kernels = KernelTable.of(device.session, kernels_for(target.board.isa))
             timer = TileTimer(device.session, kernels, flash=FlashRegion.of(board))
             for graph in graphs:
@@ -141,7 +142,7 @@ def measured(board: Board, graphs: Sequence[Graph]) -> Iterator[dict[Interval, l
         for calls in runs:
             costs_of: dict[Interval, list[Cost]] = {}
             for rows, variant, estimate, instructions in calls:
-                costs_of.setdefault(rows, []).append(Cost(variant, estimate, instructions, next(cycles)))
+                costs_of.setdefault(rows, []).append(Cost(variant, estimate, instructions, next(cycles)[0]))
             yield costs_of
 
 

@@ -105,7 +105,7 @@ def _first_point(planned: Planned) -> HopPoint:
 
 
 def _rank(planned: Planned, limit: float, ram_limit: int | None) -> tuple[bool, float, float]:
-    """Plans within the limits come first: the fastest with a RAM limit, else the smallest."""
+    """Return the key of plans, less is better: the fastest with a RAM limit, else the smallest in time."""
     if ram_limit is not None:
         plan = planned.choices[0]
         return False, plan.estimate.latency_ticks, plan.layout.arena_bytes

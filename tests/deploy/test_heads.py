@@ -97,8 +97,8 @@ def test_a_head_that_differs_from_the_reference_is_not_written(
     monkeypatch.setattr(head_statistics, "LEAST_INPUTS", 15)
     with pytest.raises(OutputsDifferError, match=r"run 14 moves feature \d to -?\d+, the reference to"):
         require_head(deployment, with_head(deployment, deployment.program, MOVED), seed=2)
-    distance = head_kinds._distance
-    monkeypatch.setattr(head_kinds, "_distance", lambda features, examples: -distance(features, examples))
+    distance = head_kinds._squared_distance
+    monkeypatch.setattr(head_kinds, "_squared_distance", lambda features, one: -distance(features, one))
     with pytest.raises(OutputsDifferError, match=r"run \d+ returns the label \d+, which is not"):
         require_head(deployment, prototypes, seed=2)
     monkeypatch.setattr(head_kinds, "_RIDGE_PENALTY", 0.11)

@@ -152,12 +152,12 @@ class _Rewrite:
         for reader in readers:
             copier = meeting.copiers.get(reader.unit)
             if copier is None:
-                name = self._seen(reader.name, reader.unit, route)
+                name = self._read_in_reach(reader.name, reader.unit, route)
             else:
-                name = self._copied(reader.name, copier, reader.unit, route)
+                name = self._read_out_of_reach(reader.name, copier, reader.unit, route)
             self._read_instead[reader.position, reader.name] = name
 
-    def _seen(self, name: str, unit: str, route: _TensorRoute) -> str:
+    def _read_in_reach(self, name: str, unit: str, route: _TensorRoute) -> str:
         """Return the tensor that a unit reads in place of one that lies in its reach."""
         if unit == route.producer or not is_cached(self._board, unit, route.memories):
             return name
@@ -166,11 +166,11 @@ class _Rewrite:
             self._add(Invalidate(), name, self._seen_by[name, unit], unit, self._position(name))
         return self._seen_by[name, unit]
 
-    def _copied(self, name: str, copier: str, unit: str, route: _TensorRoute) -> str:
+    def _read_out_of_reach(self, name: str, copier: str, unit: str, route: _TensorRoute) -> str:
         """Return the tensor that a unit reads in place of one that is out of its reach."""
         if (name, unit) not in self._seen_by:
             onwards = _TensorRoute(copier, common(self._board, [copier, unit]))
-            source = self._seen(name, copier, route)
+            source = self._read_in_reach(name, copier, route)
             copied = written = self._new_tensor(name, unit)
             if is_cached(self._board, copier, onwards.memories):
                 written = self._new_tensor(copied, "raw")
@@ -178,7 +178,7 @@ class _Rewrite:
             if written != copied:
                 self._add(Clean(), written, copied, copier, self._position(name))
             self._producers[copied] = self._position(name)
-            self._seen_by[name, unit] = self._seen(copied, unit, onwards)
+            self._seen_by[name, unit] = self._read_in_reach(copied, unit, onwards)
         return self._seen_by[name, unit]
 
     def _position(self, name: str) -> int:

@@ -103,7 +103,7 @@ class _Versions:
         return self._tensors, BlockTable(self.tiled.flow.roots[named.name], named.memory)
 
     def changes(self, named: NamedRange) -> int:
-        """Return the number of times that a part of it changes its place."""
+        """Return the number of times that a part of a range changes its place."""
         where, table = self.find(named)
         return where.changes(table)
 
