@@ -96,7 +96,7 @@ def read(path: Path, choices: InputChoices = AS_IN_FILE, *, stateful: bool = Fal
             states=states.states,
             declared=parsed.declared,
             roundings=parsed.roundings,
-            near=retyped.near,
+            off_by_one=retyped.off_by_one,
         )
 
 

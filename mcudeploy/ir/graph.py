@@ -48,8 +48,8 @@ class GraphIO:
 
     A uint8 ONNX tensor is stored as int8 (see `UNSIGNED_OFFSET`), an int64 or uint32 one as int32, a bool one
     as int8 (0 or 1). A float32 one may be stored quantised (see `Tensor.quantization`). `declared`: the
-    integers that the file has instead of float32. `near`: whether the reference computes the integers in
-    float32, so that they may differ by one.
+    integers that the file has instead of float32. `off_by_one`: whether the integers may differ by one from
+    the reference, which computes them in float32.
     """
 
     tensor: str
@@ -58,7 +58,7 @@ class GraphIO:
     dtype: str
     order: NDArray[np.int32]
     declared: Declared | None = None
-    near: bool = False
+    off_by_one: bool = False
 
     def stored(self, values: NDArray[Any]) -> NDArray[Any]:
         """Return the values of the flattened ONNX tensor in the order of the tensor's elements."""

@@ -163,7 +163,7 @@ def least_tolerance(io: GraphIO | None, dtype: DType) -> float:
 
 def _is_rounded(io: GraphIO, dtype: DType) -> bool:
     """Whether float32 is rounded to 16 bits, by the program that stores this type or by the reference."""
-    return io.near or (dtype is DType.FLOAT32 and io.dtype in ("int16", "uint16"))
+    return io.off_by_one or (dtype is DType.FLOAT32 and io.dtype in ("int16", "uint16"))
 
 
 def output_passes(computed: Array, expected: Array, dtype: DType, tolerance: Tolerance | None) -> bool:

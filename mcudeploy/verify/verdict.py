@@ -363,7 +363,7 @@ def _tolerances(
             least_tolerance(io, graph.tensors[io.tensor].dtype),
         )
         for io in graph.outputs
-        if io.near or graph.tensors[io.tensor].dtype is DType.FLOAT32
+        if io.off_by_one or graph.tensors[io.tensor].dtype is DType.FLOAT32
     }
 
 

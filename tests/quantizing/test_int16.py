@@ -221,11 +221,11 @@ def test_only_values_of_int16_may_be_a_step_off(tmp_path: Path) -> None:
     path = draft.save(tmp_path / "m.onnx", {"image": (1, 3, 8, 10)}, in_float(draft))
     graph = load(path)
     ios = (*graph.references.values(), *graph.outputs)
-    assert {it.near for it in ios} == {False, True}
+    assert {it.off_by_one for it in ios} == {False, True}
     for io in ios:
         dtype = graph.tensors[io.tensor].dtype
-        assert io.near == (dtype is DType.INT16)
-        assert least_tolerance(io, dtype) == (1 if io.near else FLOAT_FLOOR)
+        assert io.off_by_one == (dtype is DType.INT16)
+        assert least_tolerance(io, dtype) == (1 if io.off_by_one else FLOAT_FLOOR)
 
 
 @pytest.mark.parametrize("make", [conv, pools, sums], ids=lambda it: it.__name__)

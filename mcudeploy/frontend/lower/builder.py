@@ -150,9 +150,9 @@ class Builder:
         """Describe the relation of the value's tensor to the ONNX value of this name."""
         order = np.ascontiguousarray(value.index.reshape(-1), np.int32)
         file_dtype = self.model.file_types.get(name, dtype)
-        near = name in self.model.near and self.tensors[value.tensor].dtype is DType.INT16
+        off_by_one = name in self.model.off_by_one and self.tensors[value.tensor].dtype is DType.INT16
         return GraphIO(
-            value.tensor, name, value.shape, file_dtype, order, self.model.declared.get(name), near
+            value.tensor, name, value.shape, file_dtype, order, self.model.declared.get(name), off_by_one
         )
 
     def dequantized(self, node: Node) -> OnnxValue:

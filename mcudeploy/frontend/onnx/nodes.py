@@ -157,8 +157,8 @@ class OnnxModel:
     """By name, inputs and outputs that are integers in the file and floats here."""
     roundings: Mapping[str, ExactRounding] = field(default_factory=dict)
     """By node label, the rounding of the file that ONNX leaves to a QuantizeLinear."""
-    near: frozenset[str] = frozenset()
-    """Names of values of int16 that the reference computes in float32."""
+    off_by_one: frozenset[str] = frozenset()
+    """Names of values of int16 that may differ by one from the reference, which computes them in float32."""
 
     def dtype_of(self, name: str) -> str:
         """The element type of a value, a numpy name. Raises Unsupported if nothing states it."""

@@ -118,14 +118,14 @@ def _as_float32(tensor: TensorProto) -> TensorProto:
 class TypedModel:
     """A model in supported element types.
 
-    `types`: by name, the type in the file of a value whose type changed. `near`: values of int16 that integer
-    operators compute, while the reference rounds floats, so that they may differ.
+    `types`: by name, the type in the file of a value whose type changed. `off_by_one`: values of int16 that
+    may differ by one from the reference, which rounds floats where integer operators compute.
     """
 
     proto: ModelProto
     types: Mapping[str, str]
     notes: tuple[str, ...]
-    near: frozenset[str] = frozenset()
+    off_by_one: frozenset[str] = frozenset()
 
 
 def typed(proto: ModelProto) -> TypedModel:
@@ -144,8 +144,8 @@ def typed(proto: ModelProto) -> TypedModel:
     forms = (form(plain, gridded) for form in added("integer_forms"))
     integers = next(filter(None, forms), None) if gridded.types else None
     if integers is not None:
-        near = frozenset(name for node in integers.proto.graph.node for name in node.output)
-        return TypedModel(in_bytes(integers.proto), types, (*notes, *integers.notes), near)
+        off_by_one = frozenset(name for node in integers.proto.graph.node for name in node.output)
+        return TypedModel(in_bytes(integers.proto), types, (*notes, *integers.notes), off_by_one)
     if gridded.types:
         notes.append(grids_note(gridded.types.values()))
     return TypedModel(in_bytes(gridded.proto), types | dict(gridded.types), tuple(notes))
