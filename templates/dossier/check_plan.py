@@ -24,7 +24,7 @@ WHOLE = 2**32 - 1  # MCUD_WHOLE of the C tables: a tensor in one piece
 GRAIN = 8  # the size of an arena is a multiple of this many bytes
 CPU = "cpu"  # the engine of copies that the first unit executes itself
 ELEMENT_BYTES = {"s8": 1, "s16": 2, "f32": 4}  # by the part of a kernel's name
-FLYING = -(2**30)  # bytes below this are the target of an unfinished transfer
+FLYING = -(2**30)  # a value below this marks the target of an unfinished transfer
 
 
 class FaultError(Exception):
@@ -254,7 +254,7 @@ class Plan:
         return int(min(self.cut[root][0], tensor["rows"] - self.start(root, block)) * tensor["row_bytes"])
 
     def way(self, transfer: list[Any]) -> tuple[Place, Place]:
-        """The places that a transfer joins."""
+        """The source and the target of a transfer."""
         _, tensor, block, source, target, _ = transfer
         return self.blocks[tensor][block][source], self.blocks[tensor][block][target]
 
@@ -439,7 +439,7 @@ class Run:
         return self.holds(it, self.plan.size(root, block), self.current.get((root, block), -1))
 
     def holds(self, it: Place, size: int, value: int) -> bool:
-        """Whether all bytes at a place have a value."""
+        """Whether all bytes at a place have this value."""
         return self.cells[it.memory][it.offset : it.offset + size] == array("i", [value]) * size
 
     def fill(self, it: Place, size: int, value: int) -> None:
@@ -454,7 +454,7 @@ class Run:
         self.needed.setdefault((root, block), []).append([self.time, self.time + 1])
 
     def place(self, root: str, block: int, record: Record, rows: range, where: str) -> Place:
-        """The place of a block; it is the one at which the record in C has all these rows."""
+        """The place of a block at which the record in C has all these rows."""
         tensor = self.plan.tensors[root]
         require(record.row_bytes == tensor["row_bytes"], f"{where}: rows of {root} have other bytes in C")
         start = self.plan.start(root, block)
@@ -588,7 +588,7 @@ class Run:
         return params
 
     def wait(self, at: int, index: int, entry: Initialiser) -> None:
-        """Wait for a transfer, and all that its engine began before. The places are untouched until then."""
+        """End a transfer and all that its engine began before it; their places must be untouched until then."""
         plan, engine = self.plan, self.plan.transfers[at][0]
         params = self.engine(entry, index, "mcud_await_transfers", engine)
         pending = self.tables.table(params.values[0]).values
