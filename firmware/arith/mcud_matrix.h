@@ -8,7 +8,7 @@
 
 typedef struct {
     const mcud_tensor *tensor;
-    const uint8_t *start; /* of the first line, or NULL if the lines lie in several blocks */
+    const uint8_t *start; /* of the first line, or NULL if the lines are in several blocks */
     int32_t offset;       /* of a line in its row */
     int32_t pitch;        /* bytes from a line to the next one of a block */
 } mcud_matrix;

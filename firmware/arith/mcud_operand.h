@@ -27,7 +27,7 @@ static inline mcud_operands mcud_find_operands(const mcud_op *op, const void *co
     return tensors;
 }
 
-/* The operand's values for a row of the output; row_step is 0 if one row stands for all. */
+/* The operand's values for a row of the output; row_step is 0 if one row serves all. */
 static inline const int8_t *mcud_operand_s8(const int8_t *constant, const mcud_tensor *tensor, int32_t row,
                                             int32_t row_step)
 {

@@ -11,7 +11,7 @@ enum {
     PACKET_DATA = 0x20,
     PACKET_ACK = 0x21,
     SESSION_BYTES = 4,
-    PACKET_BYTES = 236, /* of a payload in one packet: what makes at most 250 bytes on the line */
+    PACKET_BYTES = 236, /* of a payload in one packet: so that a frame has at most 250 bytes on the line */
     SENT_BYTES = 1 + FRAME_HEADER_BYTES + SESSION_BYTES + PACKET_BYTES + FRAME_CRC_BYTES + 1,
     WINDOW = 4,         /* packets sent and not confirmed: few enough for a receive ring and a busy neighbour */
     LONGEST_RESEND = 16 /* times the first delay */

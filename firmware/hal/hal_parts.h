@@ -33,7 +33,7 @@ void core_defer(void);
 
 void cortexm_report_fault(const uint32_t *frame, const uint8_t *limit, const uint8_t *top);
 
-/* --- a second core: cortexm/unit.c, and what it needs of the chip --------------------------------------- */
+/* --- a second core: cortexm/unit.c, and the functions of the chip --------------------------------------- */
 
 enum { UNIT_VECTORS_ALIGNMENT = 512 };
 
@@ -68,8 +68,8 @@ uint8_t uart_receive(uintptr_t base);
 void uart_send(uintptr_t base, uint8_t byte);
 
 /* Where a chip has ports. uart_send_ready() is 1 when the transmitter takes a byte at once. uart_send_some() gives the
- * transmitter as many bytes as it takes at once, and returns their number. uart_send_interrupt() turns the interrupt of
- * a ready transmitter on or off. */
+ * transmitter all bytes that it takes at once, and returns their number. uart_send_interrupt() turns the interrupt of a
+ * ready transmitter on or off. */
 int32_t uart_send_ready(uintptr_t base);
 uint32_t uart_send_some(uintptr_t base, const uint8_t *bytes, uint32_t count);
 void uart_send_interrupt(uintptr_t base, int32_t on);

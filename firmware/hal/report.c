@@ -5,8 +5,8 @@
 #include "hal_parts.h"
 #include "mcud_board.h"
 
-/* A NUL before each text ends what the program was sending. The UART is started first, since a fault may come before
- * its start. */
+/* A NUL before each text ends the frame that the program was sending. The UART is started first, since a fault may come
+ * before its start. */
 void report_text(const char *text)
 {
     uart_init(MCUD_UART_BASE, MCUD_CLOCK_HZ, MCUD_UART_BAUD);

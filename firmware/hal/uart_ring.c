@@ -109,7 +109,7 @@ void uart_interrupt(void)
     drain(0);
 }
 
-/* Unmasks the interrupt of a UART whose ring was full and is now empty. 1 if that brought bytes. */
+/* Unmasks the interrupt of a UART whose ring was full. Returns whether the ring, empty before, now has bytes. */
 static int32_t refill(uint32_t uart)
 {
     receive_ring *const ring = &rings[uart];

@@ -37,8 +37,8 @@ typedef struct {
 /* Stores an example. Returns MCUD_ENROLLED; with another result nothing has changed. */
 uint32_t mcud_ridge_enrol(const mcud_ridge *head, const int8_t *features, uint32_t label);
 
-/* Computes the weights, unless they are those of the present examples. `scratch` is aligned to 4 and has room for
- * 4 * features + 2 * capacity floats, then for an int16 of each feature or example, whichever are more. */
+/* Computes the weights, unless they are those of the present examples. `scratch` is aligned to 4 and has room for 4 *
+ * features + 2 * capacity floats, then for one int16 per feature, or per example if there are more of these. */
 void mcud_ridge_solve(const mcud_ridge *head, void *scratch);
 
 /* The label with the greatest score, of equal ones the first; `classes` if there are no examples. */

@@ -24,9 +24,9 @@
  *       }
  *   }
  *
- * Tensors are shared where they lie, none is copied: their arenas too must be in memory that both cores see alike, or
- * see through caches that the plan's own steps clean and invalidate (mcud_cache.h). Both cores call the same kernels:
- * compile them for what both can execute (STM32H747: -mcpu=cortex-m4, fpv4-sp-d16).
+ * Both cores use tensors in place, without copies. So both must see the arenas alike, or through caches that steps of
+ * the plan clean and invalidate (mcud_cache.h). Both cores call the same kernels: compile these for instructions that
+ * both can execute (STM32H747: -mcpu=cortex-m4, fpv4-sp-d16).
  */
 #ifndef MCUD_UNIT_H
 #define MCUD_UNIT_H
@@ -48,7 +48,7 @@ typedef struct {
     uint32_t served; /* steps done, written by the core that serves */
 } mcud_mailbox;
 
-/* Hands over a step; the last one is done. What this core wrote before is seen by the one that serves. */
+/* Hands over a step; the previous one must be done. The serving core sees everything that this core wrote before. */
 static inline void mcud_mailbox_post(mcud_mailbox *box, const mcud_op *op, int32_t first_row, int32_t end_row)
 {
     box->op = op;
@@ -57,7 +57,7 @@ static inline void mcud_mailbox_post(mcud_mailbox *box, const mcud_op *op, int32
     mcud_store_release(&box->posted, box->posted + 1u);
 }
 
-/* 1 when the last step that was posted is done; what it wrote is then seen by this core. */
+/* 1 when the last posted step is done; this core then sees everything that the step wrote. */
 static inline int32_t mcud_mailbox_done(const mcud_mailbox *box)
 {
     return mcud_load_acquire(&box->served) == box->posted;

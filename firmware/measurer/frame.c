@@ -86,7 +86,7 @@ static uint32_t crc32(const uint8_t *bytes, uint32_t count)
     return ~crc;
 }
 
-/* COBS in place. Returns the number of decoded bytes, 0 for what is not an encoding. */
+/* COBS in place. Returns the number of decoded bytes, 0 if the bytes are not an encoding. */
 static uint32_t cobs_decode(uint8_t *bytes, uint32_t count)
 {
     uint32_t from = 0;

@@ -5,7 +5,7 @@
 /* Called once, first. */
 void measurer_start(void);
 
-/* Answers what has arrived, then waits for more; call it in an endless loop. */
+/* Answers the requests that have arrived, then waits for more; call it in an endless loop. */
 void measurer_turn(void);
 
 #endif

@@ -7,7 +7,7 @@
 /* A blob that arrives in parts. */
 static struct {
     uint32_t next; /* offset in the blob of the next part; 0: no header has arrived */
-    uint32_t crc;  /* of what has arrived */
+    uint32_t crc;  /* of the bytes that have arrived */
     uint32_t stated_crc;
 } arriving;
 

@@ -84,8 +84,8 @@ static int overlap(const mcud_owner_slot *one, const mcud_arena *arenas, uint32_
     return 0;
 }
 
-/* Returns the program of slot `other` if its arenas overlap those of `own`, else NULL. While this reads the slot, its
- * program may end and another take the slot. */
+/* Returns the program of slot `other` if it is that of `own` or uses some of the same bytes, else NULL. While this
+ * reads the slot, its program may end and another take the slot. */
 static const void *in_the_way(const mcud_owner_slot *own, const mcud_owner_slot *other)
 {
     const void *holder = other->program;

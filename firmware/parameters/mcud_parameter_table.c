@@ -251,7 +251,7 @@ uint32_t mcud_parameters_save(const mcud_parameter_table *table, const mcud_para
         || storage->write(storage->user, slot, 0, header, sizeof header) != 0u) {
         return MCUD_PARAMETERS_STORAGE;
     }
-    const slot_content saved = newest(table, storage); /* what a load would take */
+    const slot_content saved = newest(table, storage); /* the blob that a load would take */
     const int same = saved.status == MCUD_PARAMETERS_OK && saved.slot == slot
         && saved.crc == mcud_parameters_stated_crc(header);
     return same ? MCUD_PARAMETERS_OK : MCUD_PARAMETERS_STORAGE;

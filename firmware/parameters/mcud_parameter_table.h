@@ -1,4 +1,4 @@
-/* The parameters of one model, saved and loaded whole or not at all: what the generated functions call. */
+/* The parameters of one model, saved and loaded whole or not at all: the functions that generated ones call. */
 #ifndef MCUD_PARAMETER_TABLE_H
 #define MCUD_PARAMETER_TABLE_H
 

@@ -31,7 +31,7 @@ extern "C" {
  * MCUD_PARAMETERS_OK has left the parameters in RAM as they were, with one exception: MCUD_PARAMETERS_UNSTABLE. */
 enum {
     MCUD_PARAMETERS_OK = 0,
-    MCUD_PARAMETERS_STORAGE = 1, /* a callback failed, or the storage does not hold what was written: call again */
+    MCUD_PARAMETERS_STORAGE = 1, /* a callback failed, or the storage lost written bytes: call again */
     MCUD_PARAMETERS_ABSENT = 2,  /* no slot begins with "MCUP": nothing was saved */
     MCUD_PARAMETERS_FOREIGN = 3, /* of another model, or of a library with other replaceable operators */
     MCUD_PARAMETERS_LAYOUT = 4,  /* another layout version */

@@ -165,7 +165,7 @@ static const uint8_t *gpt2_end(const mcud_tokenizer *t, const uint8_t *s, const 
         last = next;
         next += char_length(*next);
     }
-    return next < end && count > 1 ? last : next; /* the last space belongs to what follows */
+    return next < end && count > 1 ? last : next; /* the last space belongs to the next word */
 }
 
 /* The first place where one of the added tokens [first, last) begins, or `end`; `id` becomes the longest one there. */

@@ -588,7 +588,7 @@ class Run:
         return params
 
     def wait(self, at: int, index: int, entry: Initialiser) -> None:
-        """End a transfer and all that its engine began before it; their places must be untouched until then."""
+        """End a transfer and the earlier ones of its engine; their places must be untouched until then."""
         plan, engine = self.plan, self.plan.transfers[at][0]
         params = self.engine(entry, index, "mcud_await_transfers", engine)
         pending = self.tables.table(params.values[0]).values

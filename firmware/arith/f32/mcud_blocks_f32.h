@@ -1,6 +1,6 @@
 /* Float32 products by packed weights of few bits, in blocks along the depth, each of which has a scale.
  *
- * A weight is scale * (integer - zero point). Integers of four channels lie side by side, the lowest bits first, in
+ * A weight is scale * (integer - zero point). Integers of four channels are adjacent, from the lowest bits on, in
  * words: [groups of 4 channels][depth][4] of `bits` each (2, 4 or 8, two's complement). Each group starts a word. A
  * block has a multiple of four values; the last block of a row has the rest. Scales are [groups of 4
  * channels][blocks][4], and so are zero points.

@@ -2,8 +2,8 @@
 #ifndef MCUD_SIMD_S8W_VFP_H
 #define MCUD_SIMD_S8W_VFP_H
 
-/* Four weights at `w`, of channels whose scales are in registers, to s20 to s23; two at a
- * time, for want of registers, or all four. */
+/* Widens four weights at `w`, of channels whose scales are in registers, to s20 to s23: all four, or two at a time
+ * where registers are few. */
 #define MCUD_WIDEN_PAIRS_S8W(w, scale_a, scale_b, scale_c, scale_d)                                          \
     "ldrsb %[t0], [%[" w "], #2]\n\t"                                                                        \
     "ldrsb %[t1], [%[" w "], #3]\n\t"                                                                        \

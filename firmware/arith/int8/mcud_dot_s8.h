@@ -51,8 +51,8 @@ static inline int32_t mcud_next_pixels(int32_t left, int32_t most)
     return left > 1 ? 2 : left;
 }
 
-/* Multiplies x[groups] of 3 pixels, or of 2 of which `pixels` may count the first alone, to y[pixels][channels], whose
- * pixels are finish.pitch apart. */
+/* Multiplies x[groups] of 1 to 3 pixels to y[pixels][channels], whose pixels are finish.pitch apart. One pixel is in
+ * the first place of two. */
 static inline void mcud_multiply_s8(const mcud_channels_s8 *to, const int16_t *x, int32_t pixels, int8_t *y)
 {
     const int32_t step = pixels == 3 ? 12 : 8;

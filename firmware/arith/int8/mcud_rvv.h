@@ -1,4 +1,4 @@
-/* Whether there are RISC-V's vectors of integers (Zve32x), and what their assembler needs.
+/* Whether the core has RISC-V's vectors of integers (Zve32x), and the macros of their assembler.
  *
  * It is inline assembler: GCC 12 (binutils 2.38) and Clang 14 know the instructions, but only newer compilers have
  * intrinsics for them. No function relies on the length of vectors. Without F, GCC 12 wants zicsr in -march. */

@@ -1,9 +1,9 @@
 /* Arithmetic that depends on the instruction set: one header of static inline functions for each instruction set, all
  * with the same functions and the same bits.
  *
- * Convolutions read their constants as records, in the order of their use: int32_t biases of two or four
- * channels, with the input's zero point folded in; int8_t weights; int32_t multipliers. One function sums
- * up, requantises and writes what records give, and returns the next record:
+ * Convolutions read their constants as records, in the order of their use: int32_t biases of two or four channels, with
+ * the input's zero point folded in; int8_t weights; int32_t multipliers. One function computes the sums of records,
+ * requantises them, writes the results and returns the next record:
  *
  *   mcud_records_3x2, _2x2, _1x2  3, 2 or 1 pixels by 2 channels a record; weights [groups][2][4]
  *   mcud_records_1x4              1 pixel by 4 channels a record; weights [groups][4][4]

@@ -1,4 +1,4 @@
-/* Reset and fault entry of every Cortex-M: what must happen before C may run. */
+/* Reset and fault entry of every Cortex-M: the set-up before C code can run. */
     .syntax unified
     .thumb
 
@@ -24,7 +24,7 @@ reset_handler:
     .thumb_func
     .type fault_handler, %function
 fault_handler:
-    mrs r0, msp                 /* the stacked frame; the stack itself may be what overflowed */
+    mrs r0, msp                 /* the stacked frame; the stack may have overflowed */
 #if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
     movs r1, #0
     msr msplim, r1

@@ -45,7 +45,7 @@ __attribute__((naked)) static void unit_reset_handler(void)
 
 __attribute__((naked)) static void unit_fault_handler(void)
 {
-    __asm__ volatile("mrs r0, msp\n\t" /* the stacked frame; the stack itself may be what overflowed */
+    __asm__ volatile("mrs r0, msp\n\t" /* the stacked frame; the stack may have overflowed */
 #if defined(__ARM_ARCH_8M_MAIN__) || defined(__ARM_ARCH_8_1M_MAIN__)
                      "movs r1, #0\n\t"
                      "msr msplim, r1\n\t"

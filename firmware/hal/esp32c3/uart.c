@@ -36,7 +36,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
     reg_write(base + UART_CLK_CONF, UART_CLK_CONF_SCLK_SEL(FROM_CRYSTAL) | UART_CLK_CONF_SCLK_EN | UART_CLK_CONF_TX_SCLK_EN |
                                         UART_CLK_CONF_RX_SCLK_EN);
     reg_write(base + UART_CLKDIV, UART_CLKDIV_CLKDIV(sixteenths / 16u) | UART_CLKDIV_FRAG(sixteenths % 16u));
-    reg_write(base + UART_CONF0, format | UART_CONF0_RXFIFO_RST); /* what the ROM left there is not a frame */
+    reg_write(base + UART_CONF0, format | UART_CONF0_RXFIFO_RST); /* drops bytes that the ROM left in the FIFO */
     reg_write(base + UART_CONF0, format);
 }
 

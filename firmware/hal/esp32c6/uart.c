@@ -37,7 +37,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
     const uint32_t sixteenths = (clock_hz * 16u + baud / 2u) / baud;
     const uint32_t format = UART_CONF0_BIT_NUM(EIGHT_BITS) | UART_CONF0_STOP_BIT_NUM(ONE_STOP_BIT) | UART_CONF0_MEM_CLK_EN;
     reg_write(base + UART_CLKDIV, UART_CLKDIV_CLKDIV(sixteenths / 16u) | UART_CLKDIV_FRAG(sixteenths % 16u));
-    reg_write(base + UART_CONF0, format | UART_CONF0_RXFIFO_RST); /* what the ROM left there is not a frame */
+    reg_write(base + UART_CONF0, format | UART_CONF0_RXFIFO_RST); /* drops bytes that the ROM left in the FIFO */
     take_over(base);
     reg_write(base + UART_CONF0, format);
     take_over(base);

@@ -19,7 +19,7 @@ void uart_init(uintptr_t base, uint32_t clock_hz, uint32_t baud)
 {
     (void)clock_hz;
     (void)baud;
-    while (uart_receive_ready(base)) { /* what came before this program is not a frame */
+    while (uart_receive_ready(base)) { /* drops bytes from before this program */
         (void)uart_receive(base);
     }
 }

@@ -81,7 +81,7 @@ static int32_t add_pixel(mcud_npu_unit *unit, const group *it, const int16_t *we
     return MCUD_NPU_DONE;
 }
 
-/* Takes the weights of a group from the stream, and adds what they contribute to the pixels. */
+/* Takes the weights of a group from the stream, and adds their products to the pixels. */
 static int32_t add_group(mcud_npu_unit *unit, const group *it, bool padding)
 {
     convolution *conv = &the_convolution;

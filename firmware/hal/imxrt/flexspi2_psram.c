@@ -172,7 +172,7 @@ static void use_pins(void)
     }
 }
 
-/* Starts this PLL if the boot ROM has not. */
+/* Starts the PLL if the boot ROM has not, and sets the clock. 0 if the PLL does not lock. */
 static int32_t start_clock(void)
 {
     if ((reg_read(CCM_ANALOG_PLL_SYS) & CCM_ANALOG_PLL_SYS_LOCK) == 0u) {

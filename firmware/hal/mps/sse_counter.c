@@ -1,4 +1,4 @@
-/* System counter of the SSE-300 subsystem: 64 bits, of which the low word is read. */
+/* System counter of the SSE-300 subsystem: the low word of its 64 bits. */
 #include <stdint.h>
 
 #include "hal_parts.h"

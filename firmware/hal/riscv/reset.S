@@ -26,8 +26,8 @@ park:
     wfi
     j park
 
-/* Saves what C may change, calls riscv_trap(mcause, mepc), returns to where the core was. The handler uses no
- * floating point and no vectors: it only moves bytes. */
+/* Saves the registers that C may change, calls riscv_trap(mcause, mepc), and returns to the interrupted code. The
+ * handler uses no floating point and no vectors: it only moves bytes. */
     .section .text.trap_entry, "ax"
     .balign 4
     .type trap_entry, @function

@@ -68,7 +68,7 @@ typedef struct {
 
 extern const rp2_facts rp2_chip;
 
-/* Resets peripherals and releases them: SYSRESETREQ alone resets none. `bits`: as in RESETS_RESET. */
+/* Resets peripherals (bits of RESETS_RESET) and releases them, since SYSRESETREQ resets none. */
 void rp2_reset(uint32_t bits);
 
 /* Releases peripherals from reset; those that run are not reset. */

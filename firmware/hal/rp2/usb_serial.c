@@ -1,7 +1,7 @@
 /* The line to the host as a serial port over USB (class CDC-ACM), in place of a UART. It has no baud rate.
  *
- * Bytes wait in the packet that the host sent, and the host keeps the next one until they are read: nothing is lost, and
- * no ring is needed. Without a host, or with one that reads nothing, what is sent is dropped after a second.
+ * Bytes wait in the packet that the host sent, and the host keeps the next one until they are read: nothing is lost,
+ * and no ring is needed. Without a host, or with one that reads nothing, sent bytes are dropped after a second.
  *
  * A host that sets MCUD_TOUCH_BAUD (1200) and closes the port (DTR off) restarts the chip in its boot loader, as on an Arduino.
  */

@@ -7,7 +7,7 @@
 #include "mcud_dot_s8.h"
 #include "mcud_window.h"
 
-/* The window of a pixel, and what is expanded in place of its padding. */
+/* The source of the windows to expand. */
 typedef struct {
     const mcud_conv2d_s8_params *params;
     const uint8_t *memory;   /* of the input, plus the offset of the group's first channel */

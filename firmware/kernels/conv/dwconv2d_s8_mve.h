@@ -6,7 +6,7 @@
  *
  * The kernel finds the taps of a window once for all pixels of a row whose windows are inside the input, and once for
  * each other pixel. Constants are packed in the order of their use, a record for 16 channels, with 0 for missing ones.
- * Those of 8 or fewer channels are repeated for as many pixels as a vector holds, which are computed together:
+ * Those of 8 or fewer channels are repeated for all pixels that fit a vector, which are computed together:
  *
  *   int32_t bias[16]            of channels 0, 4, 8, 12, then 2, 6, 10, 14, then the odd ones likewise; minus the
  *                               input's zero point times the sum of the weights

@@ -5,8 +5,8 @@
  * those that earlier passes of the call have left in scratch. With several groups of channels, a pass runs all stages
  * for each group in turn; the last stage then adds the products of the group to sums (conv2d_s8_1x1_sums).
  *
- * in[0]    what the first stage reads
- * out      what the last stage makes
+ * in[0]    the input of the first stage
+ * out      the output of the last stage
  * scratch  rings of rows, the sums, and at `work_at` the scratch of the stage that runs
  */
 #ifndef MCUD_FUSED_ROWS_H

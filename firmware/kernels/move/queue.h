@@ -11,7 +11,7 @@
 
 typedef struct {
     int32_t kept;   /* bytes that stay in the queue */
-    int32_t newest; /* bytes that come in, and as many leave */
+    int32_t newest; /* bytes that are appended; the same number leaves */
 } mcud_queue_params;
 
 mcud_kernel mcud_queue;

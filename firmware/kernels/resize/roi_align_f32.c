@@ -10,7 +10,7 @@ typedef struct {
     int32_t samples;
 } side;
 
-/* The two elements that a sample lies between, and their weights. */
+/* The two elements on either side of a sample, and their weights. */
 typedef struct {
     int32_t low;
     int32_t high;
@@ -60,7 +60,7 @@ static float larger(float a, float b)
     return a > b ? a : b;
 }
 
-/* Adds one sample to all channels of the bin. */
+/* Accumulates one sample in all channels of the bin. */
 static void take(const mcud_roi_align_f32_params *params, const float *const *elements, const float *weights,
                  int first, float *out)
 {

@@ -19,7 +19,7 @@ typedef struct {
     int32_t channels;
     int32_t bin_rows;
     int32_t bin_cols;
-    int32_t samples; /* along each side of a bin; 0: as many as the bin covers elements */
+    int32_t samples; /* along each side of a bin; 0: the number of elements that the bin covers */
     int32_t largest; /* 1: the largest product of element and weight; 0: the mean over samples of sums of products */
     int32_t shrunk;  /* 1: regions may be smaller than an element */
     float scale;

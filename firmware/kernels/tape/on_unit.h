@@ -5,7 +5,7 @@
 #include "mcud_unit.h"
 
 typedef struct {
-    const mcud_op *op; /* what the unit runs */
+    const mcud_op *op; /* the operator that the unit runs */
     uint32_t unit;     /* its number among the board's units, 1 or more */
 } mcud_on_unit_params;
 

@@ -15,7 +15,7 @@ typedef void mcud_add_pixel_f32(const void *params, const float *gradient, const
 typedef void mcud_add_columns_f32(const void *params, const float *gradient, const float *tap, int32_t count,
                                   float *out, int32_t pitch);
 
-/* A convolution whose weights lie [kernel_rows][kernel_cols][tap_values], or by output channel. */
+/* A convolution whose weights are [kernel_rows][kernel_cols][tap_values], or that for each output channel. */
 typedef struct {
     const void *params; /* of the kernel, for `add_pixel` */
     mcud_add_pixel_f32 *add_pixel;

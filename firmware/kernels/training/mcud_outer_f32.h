@@ -14,7 +14,7 @@
 
 #if defined(MCUD_SIMD_F32_VFP_H)
 
-/* The sums of a channel of the gradient lie together, `pitch` values from those of the next one.
+/* Sums of a channel of the gradient are contiguous; sums of the next channel are `pitch` values later.
  * 22 instructions for 16 products. */
 static inline void mcud_add_outer_4x4_f32(const float *g, const float *x, const mcud_terms_f32 *cols, float *sums,
                                           int32_t pitch)
@@ -109,7 +109,7 @@ static inline void mcud_add_inner_8_f32(const float *g, const float *x, const mc
 
 #else
 
-/* The sums of a channel of the gradient lie together, `pitch` values from those of the next one. */
+/* Sums of a channel of the gradient are contiguous; sums of the next channel are `pitch` values later. */
 static inline void mcud_add_outer_4x4_f32(const float *g, const float *x, const mcud_terms_f32 *cols, float *sums,
                                           int32_t pitch)
 {

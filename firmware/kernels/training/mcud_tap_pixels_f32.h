@@ -1,4 +1,4 @@
-/* The pixels that the gradient of a weight sums over, float32: those of the output whose tap lies inside the input. */
+/* The pixels that the gradient of a weight sums over, float32: output pixels whose tap is inside the input. */
 #ifndef MCUD_TAP_PIXELS_F32_H
 #define MCUD_TAP_PIXELS_F32_H
 

@@ -4,7 +4,7 @@
 #ifndef MCUD_SIMD_RISCV_H
 #define MCUD_SIMD_RISCV_H
 
-/* Weight `at` of the four channels, of which two have a record each. */
+/* Weight `at` of the four channels, two in each of two records. */
 #define MCUD_FOUR_WEIGHTS(at)                                                                                \
     "lb %[w0], " #at "(%[first])\n\tlb %[w1], 4+" #at "(%[first])\n\t"                                       \
     "lb %[w2], " #at "(%[second])\n\tlb %[w3], 4+" #at "(%[second])\n\t"

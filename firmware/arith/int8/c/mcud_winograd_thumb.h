@@ -2,7 +2,8 @@
 #ifndef MCUD_WINOGRAD_THUMB_H
 #define MCUD_WINOGRAD_THUMB_H
 
-/* The lower or the upper halves of a weight, which is loaded twice for want of registers, and of two tiles. */
+/* The lower halves of a weight and of two tiles, then their upper halves. The weight is loaded twice, since there are
+ * no more registers. */
 #define MCUD_TILE_WEIGHT(at, a, b)                                                                           \
     "ldr r6, [%[w], #" #at "]\n\tsxth r6, r6\n\t"                                                           \
     "sxth r7, r4\n\tmuls r7, r6\n\tadd " a ", r7\n\tsxth r7, r5\n\tmuls r7, r6\n\tadd " b ", r7\n\t"         \
