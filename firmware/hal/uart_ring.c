@@ -26,8 +26,8 @@ static receive_ring rings[MCUD_UARTS];
 
 enum { NONE = -1, CALM, URGENT };
 
-/* Moves a byte that a UART holds into its ring. URGENT if its reader should look at once: a frame has ended, or the ring
- * is half full; NONE if there is no byte, or no room. Interrupts are off, or this is the interrupt. */
+/* Moves a byte that a UART holds into its ring. URGENT if the ring's reader should run at once: a frame has ended, or
+ * the ring is half full; NONE if there is no byte, or no room. Interrupts are off, or this is the interrupt. */
 static inline int32_t move_byte(uint32_t uart)
 {
     receive_ring *const ring = &rings[uart];

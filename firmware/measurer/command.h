@@ -19,7 +19,7 @@ enum {
     REQUEST_TAKE,
     REQUEST_NEXT,
     REQUEST_STATE,
-    REQUEST_RESET,      /* any board again */
+    REQUEST_RESET,      /* this one: any board */
     REQUEST_PARAMETERS, /* this one and the following: programs with parameters only */
     REQUEST_PULL,
     REQUEST_PUSH,
@@ -31,11 +31,11 @@ enum {
 
 enum {
     ERROR_UNSYNCHRONISED = 1, /* no HELLO since the board started */
-    ERROR_SEQUENCE,           /* neither the last request again nor the one after it */
+    ERROR_SEQUENCE,           /* neither a repeat of the last request nor the next one */
     ERROR_TYPE,               /* no such request */
-    ERROR_LENGTH,             /* the data do not have the length this request needs */
+    ERROR_LENGTH,             /* the data have another length than this request needs */
     ERROR_RANGE,              /* outside the arena, the schedule or the operator's rows */
-    ERROR_KERNEL,             /* the operator's kernel is not one that is linked in */
+    ERROR_KERNEL,             /* the operator's kernel is not linked in */
     ERROR_UNSUPPORTED,        /* this build cannot do that */
     ERROR_NOT_NOW,            /* the board computes, or lacks the payload or some parameters */
     ERROR_FOREIGN,            /* the parameters are those of another model */

@@ -112,7 +112,7 @@ mcud_owner_slot *mcud_owner_enter(const void *program, const mcud_arena *arenas,
             return refuse(MCUD_OWNER_RUNNING, program, program);
         }
         if (slots[i].program == program && (first == 0u || first == slots[i].next)) {
-            return &slots[i]; /* between two steps: it goes on, or begins again */
+            return &slots[i]; /* between two steps of the program, which continues or begins again */
         }
         const int ended = slots[i].program != program;
         give(&slots[i]);

@@ -258,7 +258,7 @@ static void divide(symbols *w)
     w->starts[w->count] = w->length;
 }
 
-/* Bytes and the unknown token stay apart. */
+/* Whether symbol i may merge: bytes and the unknown token may not. */
 static bool can_merge(const symbols *w, uint32_t i)
 {
     uint32_t id = w->ids[i], first = w->t->first_byte;

@@ -16,7 +16,7 @@ typedef struct {
     mcud_act_f32 act;
 } mcud_channels_s8w;
 
-/* x[depth] -> y[channels] */
+/* Multiplies x[depth] to y[channels]. */
 static inline void mcud_pixel_s8w(const mcud_channels_s8w *to, const float *x, float *y)
 {
     const int8_t *w = to->weights;

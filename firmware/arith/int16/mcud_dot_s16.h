@@ -4,7 +4,7 @@
  * a channel; multipliers; shifts. A group is four values along the depth; weights after the depth are 0. Biases of sums
  * of more than 32 bits have two words, the lower ones of all four channels first.
  *
- *   mcud_dot_fours_s16  sums[4] += x[4 * groups] by the weights of four channels; returns what follows them
+ *   mcud_dot_fours_s16  sums[4] += x[4 * groups] by the weights of four channels; returns the words after them
  *   mcud_dot_taps_s16   sums[4] += four channels of a depthwise window; weights are those of mcud_record_taps
  */
 #ifndef MCUD_DOT_S16_H

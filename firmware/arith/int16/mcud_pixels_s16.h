@@ -6,7 +6,7 @@
  * values of a channel, multipliers, and shifts.
  *
  *   mcud_expand_s16      x[groups][4] to one pixel's place among `pixels`
- *   mcud_sum_pixels_s16  sums[pixels][2] += the products of a record; returns what follows its weights
+ *   mcud_sum_pixels_s16  sums[pixels][2] += the products of a record; returns the words after its weights
  */
 #ifndef MCUD_PIXELS_S16_H
 #define MCUD_PIXELS_S16_H

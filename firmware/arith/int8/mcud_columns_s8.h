@@ -15,7 +15,8 @@ typedef struct {
     int32_t next;   /* from the place of the first value to that of the next value after them */
 } mcud_column_places;
 
-/* For columns of `column` values; 1 <= channels <= 4, and 16 / channels columns have at most 256 values. */
+/* The places for columns of `column` values; 1 <= channels <= 4, and the values of 16 / channels columns are at most
+ * 256. */
 static inline mcud_column_places mcud_places_of_columns(int32_t channels, int32_t column)
 {
     mcud_column_places places = {{0}, 0, 0};
@@ -27,7 +28,7 @@ static inline mcud_column_places mcud_places_of_columns(int32_t channels, int32_
     return places;
 }
 
-/* row[values] -> their places from `to` on */
+/* Writes row[values] to their places from `to` on. */
 static inline void mcud_to_columns(int8_t *to, const mcud_column_places *places, const int8_t *row, int32_t values)
 {
     const int32_t count = places->count;

@@ -55,7 +55,7 @@ static inline void mcud_finish_row_s8(const int32_t sums[4], const int32_t *fact
     }
 }
 
-/* x[values] -> y[channels] by records of one channel; returns the record after those used. */
+/* Multiplies x[values] to y[channels] by records of one channel; returns the record after those. */
 MCUD_NOINLINE const int32_t *mcud_ones_s8(const mcud_finish_s8 *finish, const int32_t *record, int32_t channels,
                                           const int8_t *x, int32_t values, int8_t *y)
 {
@@ -69,7 +69,7 @@ MCUD_NOINLINE const int32_t *mcud_ones_s8(const mcud_finish_s8 *finish, const in
     return record;
 }
 
-/* x[values] -> y[channels]; fastest if values are a multiple of 4. Returns the record after those used. */
+/* Multiplies x[values] to y[channels]; fastest if `values` is a multiple of 4. Returns the record after the used ones. */
 static inline const int32_t *mcud_pixel_s8(const mcud_finish_s8 *to, const int32_t *record, int32_t channels,
                                            const int8_t *x, int32_t values, int8_t *y)
 {

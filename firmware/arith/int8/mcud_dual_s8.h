@@ -19,7 +19,7 @@ typedef struct {
     int8_t *y_end;       /* a multiple of 8 after y */
 } mcud_dual_s8;
 
-/* mcud_multiply_dual: x and the record from `record` on -> y; returns the record after those used. */
+/* mcud_multiply_dual multiplies x with the records from `record` on to y; returns the record after the used ones. */
 #if defined(__ARM_FEATURE_DSP) && defined(__OPTIMIZE__) && MCUD_BLOCKS
 #include "mcud_dual_dsp.h"
 #else

@@ -27,7 +27,7 @@ typedef struct {
     int8_t *y;
     int32_t pixel;
     int32_t row;
-    int32_t zero; /* 2^6 times the zero point; rounded twice, the zero point */
+    int32_t zero; /* 2^6 times the zero point; if results are rounded twice, the zero point */
 } mcud_four_results;
 
 #if defined(__ARM_FEATURE_MVE) && defined(__OPTIMIZE__) && MCUD_BLOCKS

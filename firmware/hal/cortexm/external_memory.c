@@ -1,4 +1,4 @@
-/* What drivers of external memories share. */
+/* Common functions of drivers of external memories. */
 #include <stdint.h>
 
 #include "hal_parts.h"
@@ -14,8 +14,8 @@ void pause_us(uint32_t us)
     }
 }
 
-/* The test word at `offset` from the origin, 0 or a power of two: addresses that differ from the origin's in at most
- * one bit. */
+/* The test word for `offset` from the origin, 0 or a power of two, so that addresses differ from the origin's in at
+ * most one bit. */
 static uint32_t sample(uint32_t offset, uint32_t flip)
 {
     return (0x5A3CC3A5u ^ offset) ^ flip;
@@ -25,7 +25,7 @@ int32_t memory_answers(uintptr_t origin, uint32_t bytes)
 {
     volatile uint32_t *const words = (volatile uint32_t *)origin;
     int32_t right = 1;
-    for (uint32_t pass = 0; pass < 2u; pass++) { /* the second one has each bit the other way round */
+    for (uint32_t pass = 0; pass < 2u; pass++) { /* the second pass inverts every bit */
         const uint32_t flip = 0u - pass;
         words[0] = sample(0u, flip);
         for (uint32_t offset = 4u; offset < bytes; offset <<= 1) {

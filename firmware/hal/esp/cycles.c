@@ -1,4 +1,4 @@
-/* Core cycles of the ESP32 family, from ESP-IDF, which its Arduino core is built on. */
+/* Core cycles of the ESP32 family by ESP-IDF, the base of its Arduino core. */
 #include <stdint.h>
 
 #include "esp_idf_version.h"

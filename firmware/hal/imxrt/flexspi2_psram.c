@@ -189,7 +189,8 @@ static int32_t start_clock(void)
     return 1;
 }
 
-/* Without reads ahead, so that no access is longer than a line of the cache, or leaves a page of the memory. */
+/* Configures FlexSPI2 without read-ahead, so that no access is longer than a cache line, or leaves a page of the
+ * memory. */
 static int32_t configure(void)
 {
     const uint32_t pause = (MCUD_PSRAM_DESELECT_NS * (MCUD_PSRAM_MOST_HZ / 1000u) + 999999u) / 1000000u;

@@ -60,8 +60,8 @@
 #define USB_DPRAM_EP2_OUT_BUFFER_CONTROL 0x94u
 
 enum {
-    USB_PACKET = 64, /* the longest packet of every endpoint but that of notifications */
-    USB_CONTROL_PACKET = 0x100, /* places in the shared memory; the first is given by the controller */
+    USB_PACKET = 64, /* the longest packet of every endpoint, except that of notifications */
+    USB_CONTROL_PACKET = 0x100, /* offsets of packets in the shared memory; the controller fixes the first */
     USB_RECEIVED_PACKET = 0x180,
     USB_SENT_PACKET = 0x1C0,
     USB_NOTIFICATION_PACKET = 0x200
@@ -104,7 +104,7 @@ usb_answer serial_descriptor(uint32_t kind, uint32_t index);
 /* The answer to a request of the class; it has no bytes if the request has none, or if the host sends them. */
 usb_answer serial_request(const usb_request *request);
 
-/* What the host sent with a request of the class. */
+/* Takes the bytes that the host sent with a request of the class. */
 void serial_take(const uint8_t *bytes, uint32_t count);
 
 /* A request of the class has been answered to its end. */

@@ -17,7 +17,7 @@
 #define CR_PLLRDY (1u << 25)
 
 #define HSI_HZ 8000000u
-#define READY_ATTEMPTS 100000u /* far above the data sheet's 200 us; an emulator never gets ready */
+#define READY_ATTEMPTS 100000u /* far above the data sheet's 200 us; an emulator is never ready */
 
 static uint32_t core_hz = HSI_HZ;
 

@@ -35,7 +35,7 @@
 #error "this HAL drives USART1 and USART2: see base of [uart] in the board file"
 #endif
 
-/* Of the lines to other boards: PA2, PA3, PB10 and PB11. */
+/* Pins of the lines to other boards: PA2, PA3, PB10 and PB11. */
 #define USART2_TX 2u
 #define USART2_RX 3u
 #define USART3_TX (PORT_PINS + 10u)

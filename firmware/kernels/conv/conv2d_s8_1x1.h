@@ -18,7 +18,7 @@ typedef struct {
     mcud_pixel_dims dims;
     int32_t groups; /* of four input channels */
     int32_t stride_rows;
-    int32_t pixel_step;        /* bytes from an input pixel to the next one used */
+    int32_t pixel_step;        /* bytes from an input pixel to the next used one */
     mcud_channel_quant quant;
     mcud_act_s8 act;
 } mcud_conv2d_s8_1x1_params;

@@ -16,7 +16,7 @@ typedef struct {
     const int32_t *packed_weights; /* [groups of 4 output channels, then single ones], see mcud_dot_row_s8.h */
     mcud_pixel_dims dims;
     int32_t stride_rows;
-    int32_t pixel_step;        /* bytes from an input pixel to the next one used */
+    int32_t pixel_step;        /* bytes from an input pixel to the next used one */
     mcud_channel_quant quant;
     mcud_act_s8 act;
 } mcud_conv2d_s8_1x1_direct_params;

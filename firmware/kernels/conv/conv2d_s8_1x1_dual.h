@@ -17,7 +17,7 @@ typedef struct {
     const int32_t *packed_weights; /* [eights of output channels], see mcud_dual_s8.h */
     mcud_pixel_dims dims;          /* input_channels is a multiple of 4 */
     int32_t stride_rows;
-    int32_t pixel_step;        /* bytes from an input pixel to the next one used */
+    int32_t pixel_step;        /* bytes from an input pixel to the next used one */
     mcud_channel_quant quant;  /* left_shift is 0 */
     mcud_act_s8 act;
 } mcud_conv2d_s8_1x1_dual_params;

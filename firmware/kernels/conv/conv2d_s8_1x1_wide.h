@@ -18,7 +18,7 @@ typedef struct {
     int32_t pairs; /* of input channels, a multiple of two */
     int32_t most_pixels; /* taken at a time: 3 or 4 */
     int32_t stride_rows;
-    int32_t pixel_step; /* bytes from an input pixel to the next one used */
+    int32_t pixel_step; /* bytes from an input pixel to the next used one */
     mcud_channel_quant quant; /* left_shift is 0 */
     mcud_act_s8 act;
 } mcud_conv2d_s8_1x1_wide_params;

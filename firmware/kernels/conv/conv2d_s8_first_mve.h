@@ -15,7 +15,7 @@
 
 typedef struct {
     const int32_t *packed_weights; /* [groups of 4 output channels] by columns, see mcud_dot_vector_s8.h */
-    mcud_conv_dims dims;           /* 16 / input_channels columns have at most 256 values */
+    mcud_conv_dims dims;           /* the values of 16 / input_channels columns are at most 256 */
     mcud_window window;
     int32_t input_zero_point; /* -128..127 */
     mcud_channel_quant quant;

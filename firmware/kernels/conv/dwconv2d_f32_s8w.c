@@ -3,7 +3,7 @@
 #include "mcud_simd_f32.h"
 #include "mcud_window.h"
 
-/* One channel of a pixel. */
+/* Returns one channel of a pixel. */
 static float one_channel(const mcud_dwconv2d_f32_s8w_params *params, const mcud_window_place *place,
                          int32_t input_channel, int32_t channel)
 {

@@ -63,7 +63,7 @@ static void multiply_in_place(const mcud_blocks_f32 *from, const float *x, float
     }
 }
 
-/* x[pixels][input_channels] -> y[pixels][output_channels], for 1 or 4 pixels */
+/* Computes y[pixels][output_channels] from x[pixels][input_channels], for 1 or 4 pixels. */
 static void layer(const mcud_dense_f32_blocks_params *params, float *widened, const float *x, int32_t pixels, float *y)
 {
     four_channels four = {

@@ -5,7 +5,7 @@
  * out      uint32_t [1][1][channels]
  *
  * The spectrum has channels + 1 ranges. Range r adds its energies times `weights` to channel r - 1, and times `rest` to
- * channel r. A root is rounded to the nearest number that its type holds: 16 bits for a sum of 32 bits.
+ * channel r. A root is rounded to the nearest integer, at most 2^16 - 1 for a sum of 32 bits, else 2^32 - 1.
  */
 #ifndef MCUD_FILTER_BANK_ROOT_H
 #define MCUD_FILTER_BANK_ROOT_H
@@ -13,7 +13,7 @@
 #include "mcud.h"
 
 typedef struct {
-    const int16_t *weights;  /* of all ranges in turn */
+    const int16_t *weights;  /* of all ranges in sequence */
     const int16_t *rest;
     const uint16_t *points;  /* [channels + 1], the first point of each range */
     const uint16_t *places;  /* [channels + 1], the first weight of each range */

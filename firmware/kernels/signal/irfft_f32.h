@@ -1,7 +1,7 @@
 /* The inverse Fourier transform to real numbers, divided by 2 * points; numbers and rounding are those of
  * mcud_fft_f32.h.
  *
- * in[0]    float [rows][1][2 * (points + 1)], real and imaginary parts in turn; the imaginary parts of the
+ * in[0]    float [rows][1][2 * (points + 1)], real and imaginary parts alternating; the imaginary parts of the
  *          first and the last point are not read
  * out      float [rows][1][2 * points]
  */

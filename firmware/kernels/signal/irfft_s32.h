@@ -1,6 +1,6 @@
 /* The inverse Fourier transform to real numbers; numbers and rounding are those of mcud_fft_s32.h.
  *
- * in[0]    int32_t [rows][1][2 * (points + 1)], real and imaginary parts in turn; the imaginary parts of the
+ * in[0]    int32_t [rows][1][2 * (points + 1)], real and imaginary parts alternating; the imaginary parts of the
  *          first and the last point are not read
  * out      int32_t [rows][1][2 * points]
  */

@@ -1,7 +1,7 @@
 /* The Fourier transform of real numbers; numbers and rounding are those of mcud_fft_f32.h.
  *
  * in[0]    float [rows][1][count], count <= 2 * points; zeros follow
- * out      float [rows][1][2 * (points + 1)], real and imaginary parts in turn
+ * out      float [rows][1][2 * (points + 1)], real and imaginary parts alternating
  */
 #ifndef MCUD_RFFT_F32_H
 #define MCUD_RFFT_F32_H

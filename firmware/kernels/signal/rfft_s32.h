@@ -1,7 +1,7 @@
 /* The Fourier transform of real numbers; numbers and rounding are those of mcud_fft_s32.h.
  *
  * in[0]    int32_t [rows][1][count], count <= 2 * points; zeros follow
- * out      int32_t [rows][1][2 * (points + 1)], real and imaginary parts in turn
+ * out      int32_t [rows][1][2 * (points + 1)], real and imaginary parts alternating
  */
 #ifndef MCUD_RFFT_S32_H
 #define MCUD_RFFT_S32_H

@@ -1,6 +1,6 @@
 /* The energy of each point of a spectrum; 0 outside of a range.
  *
- * in[0]    int16_t [1][1][2 * points], real and imaginary parts in turn
+ * in[0]    int16_t [1][1][2 * points], real and imaginary parts alternating
  * out      uint32_t [1][1][points]
  */
 #ifndef MCUD_SIGNAL_ENERGY_H

@@ -16,7 +16,7 @@ typedef struct {
  * channels are `pitch` values apart. */
 static void add_4x4(const mcud_tap_pixels_f32 *from, const block *of, float *sums, int32_t pitch)
 {
-    const mcud_terms_f32 cols = from->cols; /* a copy, since a store to sums might change it */
+    const mcud_terms_f32 cols = from->cols; /* a copy, since a store to sums might change *from */
     for (int32_t run = from->runs.first; run < from->runs.end; run++) {
         const float *x = mcud_tap_input_f32(from, run) + of->c;
         const float *g = mcud_tap_gradient_f32(from, run) + of->k;
@@ -114,7 +114,7 @@ static void update_block(const mcud_tap_pixels_f32 *from, const mcud_update_f32 
 static void update_line_by_pixel(const mcud_update_f32 *to, int32_t line, int32_t inputs, const float *x,
                                  float g)
 {
-    const float *weights = (to->in_place ? to->out : to->before) + line; /* a sum in place is decayed already */
+    const float *weights = (to->in_place ? to->out : to->before) + line; /* a sum in place has decayed already */
     float *out = to->out + line;
     const float decay = to->in_place ? 1.0f : to->decay;
     const float factor = to->step * g;

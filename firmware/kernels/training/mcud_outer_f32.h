@@ -4,7 +4,7 @@
  *
  *   mcud_add_outer_4x4_f32   4 channels of the gradient by 4 of the input
  *   mcud_add_outer_16x1_f32  16 channels of the gradient by 1 of the input: sums[16]
- *   mcud_add_inner_8_f32     8 channels of the gradient, each by that of the input: sums[8]
+ *   mcud_add_inner_8_f32     8 channels of the gradient, each by the same channel of the input: sums[8]
  *
  * The products are added in order of the pixels, each by mcud_mac_f32(). */
 #ifndef MCUD_OUTER_F32_H

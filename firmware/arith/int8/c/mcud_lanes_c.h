@@ -30,7 +30,7 @@ static inline void mcud_lanes_add(const mcud_vector_channels *to, const int8_t *
     }
 }
 
-/* sums[channels] -> y[channels] */
+/* Requantises sums[channels] to y[channels]. */
 static inline void mcud_lanes_finish(const mcud_vector_channels *to, const int32_t *sums, int8_t *y)
 {
     for (int32_t k = 0; k < to->channels; k++) {

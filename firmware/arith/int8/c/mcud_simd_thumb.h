@@ -19,7 +19,7 @@
     low("r5") MCUD_LOW("r2", a) MCUD_LOW("r3", b) MCUD_LOW("r4", c)                                          \
     high("r5") MCUD_HIGH("r2", a) MCUD_HIGH("r3", b) MCUD_HIGH("r4", c)
 
-/* x[groups] of 3 pixels -> y[3][2], the pixels `pitch` apart: 94 instructions for 24 products. */
+/* Multiplies x[groups] of 3 pixels to y[3][2], whose pixels are `pitch` apart: 94 instructions for 24 products. */
 MCUD_NOINLINE const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {
@@ -72,7 +72,7 @@ MCUD_NOINLINE const int32_t *mcud_record_3x2(const int16_t *x, const int16_t *co
 #define MCUD_TWO(low, high, w, a, b)                                                                         \
     low(w) MCUD_LOW("r2", a) MCUD_LOW("r3", b) high(w) MCUD_HIGH("r2", a) MCUD_HIGH("r3", b)
 
-/* x[groups] of 2 pixels -> y[2][2]: 65 instructions for 16 products. */
+/* Multiplies x[groups] of 2 pixels to y[2][2]: 65 instructions for 16 products. */
 MCUD_NOINLINE const int32_t *mcud_record_2x2(const int16_t *x, const int16_t *const ends[2],
                                              const int32_t *record, const mcud_finish_s8 *finish, int8_t *y)
 {

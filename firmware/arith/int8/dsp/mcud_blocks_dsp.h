@@ -26,13 +26,13 @@ MCUD_BLOCK void mcud_group_3x2(const int32_t *x, const int32_t *w, int32_t sums[
     }
 }
 
-/* x[groups] of 3 pixels by an even number of channels -> y[3][channels], the pixels `pitch` apart */
+/* Multiplies x[groups] of 3 pixels with an even number of channels to y[3][channels], whose pixels are `pitch` apart. */
 static inline const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *const ends[2], const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {
     const int32_t *const some = (const int32_t *)(const void *)ends[0];
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
-    const mcud_finish_s8 by = *finish; /* a store to y may not change it */
+    const mcud_finish_s8 by = *finish; /* a copy, since a store to y might change *finish */
     for (const int8_t *const last = y + channels; y < last; y += 2, record += 2 * MCUD_FACTORS) {
         const int32_t *pairs = (const int32_t *)(const void *)x;
         int32_t sums[6] = {record[0], record[1], record[0], record[1], record[0], record[1]};
@@ -72,7 +72,7 @@ static inline const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *c
 {
     const int32_t *const some = (const int32_t *)(const void *)ends[0];
     const int32_t *const end = (const int32_t *)(const void *)ends[1];
-    const mcud_finish_s8 by = *finish; /* a store to y may not change it */
+    const mcud_finish_s8 by = *finish; /* a copy, since a store to y might change *finish */
     for (const int8_t *const last = y + channels; y < last; y += 2, record += 2 * MCUD_FACTORS) {
         const int32_t *pairs = (const int32_t *)(const void *)x;
         int32_t sums[4] = {record[0], record[1], record[0], record[1]};
@@ -107,7 +107,7 @@ MCUD_BLOCK const int32_t *mcud_groups_1x4(const int8_t *x, const int8_t *const e
     return w;
 }
 
-/* x[groups][4] by channels, a multiple of four -> y[channels] */
+/* Multiplies x[groups][4] with channels, a multiple of four, to y[channels]. */
 static inline const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
                                               const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {

@@ -66,7 +66,7 @@ static inline int32_t mcud_group_1x1(const int8_t x[4], const int32_t *w, int32_
     "smlad %[e], lr, %[w0], %[e]\n\t"                                                                        \
     "smlad %[f], lr, %[w1], %[f]\n\t"
 
-/* x[groups] of 3 pixels by an even number of channels -> y[3][channels], the pixels `pitch` apart */
+/* Multiplies x[groups] of 3 pixels with an even number of channels to y[3][channels], whose pixels are `pitch` apart. */
 MCUD_BLOCK const int32_t *mcud_records_3x2(const int16_t *x, const int16_t *const ends[2],
                                            const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
                                            int32_t channels)
@@ -268,7 +268,7 @@ MCUD_BLOCK const int32_t *mcud_records_2x2(const int16_t *x, const int16_t *cons
 
 #define MCUD_EIGHT_1X4 MCUD_REPEAT("8", MCUD_GROUP_1X4, MCUD_LINES_140)
 
-/* x[groups][4] by channels, a multiple of four -> y[channels] */
+/* Multiplies x[groups][4] with channels, a multiple of four, to y[channels]. */
 MCUD_BLOCK const int32_t *mcud_records_1x4(const int8_t *x, const int8_t *const ends[2], const int32_t *record,
                                            const mcud_finish_s8 *finish, int8_t *y, int32_t channels)
 {
@@ -394,7 +394,7 @@ static inline void mcud_sum_taps(const int8_t *const *taps, int32_t count, int32
     sums[3] = d;
 }
 
-/* The first one of 2 expanded pixels by an even number of channels -> y[channels] */
+/* Multiplies the first of 2 expanded pixels with an even number of channels to y[channels]. */
 static inline const int32_t *mcud_records_1x2(const int16_t *x, const int16_t *const ends[2],
                                               const int32_t *record, const mcud_finish_s8 *finish, int8_t *y,
                                               int32_t channels)

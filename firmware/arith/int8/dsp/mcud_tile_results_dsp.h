@@ -1,4 +1,4 @@
-/* From sums of positions to results, for cores with the DSP extension: see mcud_winograd_s8.h. */
+/* Computes results from the sums of positions, for cores with the DSP extension: see mcud_winograd_s8.h. */
 #ifndef MCUD_TILE_RESULTS_DSP_H
 #define MCUD_TILE_RESULTS_DSP_H
 
@@ -9,11 +9,11 @@ typedef struct {
     int8_t *y;
     int32_t pixel;
     int32_t row;
-    int32_t zero; /* 2^s times the zero point, and half of 2^s; rounded twice, the zero point */
+    int32_t zero; /* 2^s times the zero point, plus half of 2^s; if results are rounded twice, the zero point */
     int32_t channels;
 } mcud_whole_tile;
 
-/* r4-r9 -> r4, r8, r10, r5; `last` is the factor of r9 */
+/* Combines r4-r9 to r4, r8, r10, r5; `last` is the factor of r9 */
 #define MCUD_RESULTS_6(last)                                                                                 \
     "add r10, r5, r6\n\t"                                                                                    \
     "sub r5, r5, r6\n\t"                                                                                     \
@@ -26,7 +26,7 @@ typedef struct {
     "add r4, r4, r6\n\t"                                                                                     \
     "add r5, r5, r9\n\t"
 
-/* Column j of positions -> four rows; positions are 32 bytes apart. */
+/* Combines column j of positions to four rows; positions are 32 bytes apart. */
 #define MCUD_RESULT_COLUMN_4(j, bias)                                                                        \
     "ldr r4, [r0, #(" j " * 32)]\n\t"                                                                        \
     "ldr r5, [r0, #(" j " * 32 + 192)]\n\t"                                                                  \
@@ -39,7 +39,7 @@ typedef struct {
     "str r10, [r0, #(" j " * 32 + 384)]\n\t"                                                                 \
     "str r5, [r0, #(" j " * 32 + 576)]\n\t"
 
-/* The same to two rows. */
+/* Combines column j of positions to two rows. */
 #define MCUD_RESULT_COLUMN_2(j, bias)                                                                        \
     "ldr r4, [r0, #(" j " * 32)]\n\t"                                                                        \
     "ldr r5, [r0, #(" j " * 32 + 192)]\n\t"                                                                  \
@@ -70,7 +70,7 @@ typedef struct {
 #define MCUD_FACTORS_BYTES "8"
 #endif
 
-/* Row i of sums -> four results. r1 y, r2 pixel, r11 inverse, r12 multiplier, lr zero. */
+/* Combines row i of sums to four results. r1 y, r2 pixel, r11 inverse, r12 multiplier, lr zero. */
 #define MCUD_RESULT_ROW(i, bias, last, shift)                                                                \
     "ldr r4, [r0, #(" i " * 192)]\n\t"                                                                       \
     "ldr r5, [r0, #(" i " * 192 + 32)]\n\t"                                                                  \

@@ -1,8 +1,8 @@
 /* mcud_lanes_s8.h with RISC-V vector instructions.
  *
- * Sums of one to three pixels are in v8, v16 and v24, eight registers each; v0-v7 hold values, weights and multipliers
- * in turn. Products are of 16 bits by 16 bits: int8 values are widened once, then multiplied by an int8 value in a
- * scalar register, or by those of another vector. */
+ * Sums of one to three pixels are in v8, v16 and v24, eight registers each; v0-v7 hold values, weights or multipliers.
+ * Products are of 16 bits by 16 bits: int8 values are widened once, then multiplied by an int8 value in a scalar
+ * register, or by those of another vector. */
 #ifndef MCUD_LANES_RVV_H
 #define MCUD_LANES_RVV_H
 
@@ -126,7 +126,7 @@ static inline void mcud_lanes_add(const mcud_vector_channels *to, const int8_t *
     }
 }
 
-/* sums[channels] -> y[channels] */
+/* Requantises sums[channels] to y[channels]. */
 static inline void mcud_lanes_finish(const mcud_vector_channels *to, const int32_t *sums, int8_t *y)
 {
     const int32_t *multipliers = to->records + to->channels;
