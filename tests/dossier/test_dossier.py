@@ -117,7 +117,7 @@ def test_libraries_that_it_cannot_describe(options: str, error: str, built: Path
 def test_a_folder_inside_of_the_library_is_refused(built: Path, tmp_path: Path) -> None:
     model = next(built.glob("*.onnx"))
     code, text = invoke(f"build {model} --board mps2-an386 -o {tmp_path}/lib --dossier {tmp_path}/lib/papers")
-    assert (code, "name two folders" in text) == (2, True), text
+    assert (code, "name separate folders" in text) == (2, True), text
 
 
 def test_files_in_the_way_leave_no_library(built: Path, tmp_path: Path) -> None:

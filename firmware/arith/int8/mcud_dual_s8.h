@@ -4,8 +4,9 @@
  * are A + 256 B; those with their lower bytes, sign-extended, are A. All is computed modulo 2^32, and B fits 24 bits:
  * the code generator has checked the layer. So a weight costs a multiplication and half a sign extension.
  *
- * A record is int32_t bias a + 256 * bias b of four pairs of channels, the four biases a, words [groups][2][4 pairs] of
- * weights, for values 0 and 2 of a group of four and for values 1 and 3, and the multipliers of the eight channels. */
+ * A record has for four pairs of channels int32_t bias a + 256 * bias b, then the four biases a. Weights follow as
+ * words [groups][2][4 pairs], for values 0 and 2 of a group of four, then for values 1 and 3. Last are the multipliers
+ * of the eight channels. */
 #ifndef MCUD_DUAL_S8_H
 #define MCUD_DUAL_S8_H
 

@@ -2,10 +2,9 @@
  *
  *   q = clamp(zero_point + floor((acc * multiplier + 2^(shift-1)) / 2^shift), low, high)
  *
- * with the product exact in 64 bits: round half up of acc * (multiplier / 2^shift). The real scale s = input_scale *
- * weight_scale / output_scale is stored as multiplier = round(s * 2^shift), and shift is 32 if the multiplier then has
- * at least 16 bits and fits an int32_t, because then one instruction (SMMLAR) computes it on cores with the DSP
- * extension.
+ * with the product exact in 64 bits: acc * (multiplier / 2^shift), rounded half up. The real scale s = input_scale *
+ * weight_scale / output_scale is stored as multiplier = round(s * 2^shift). The shift is 32 if the multiplier then has
+ * at least 16 bits and fits an int32_t: one instruction (SMMLAR) then suffices on cores with the DSP extension.
  */
 #ifndef MCUD_QUANT_H
 #define MCUD_QUANT_H

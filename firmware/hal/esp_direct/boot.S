@@ -1,6 +1,6 @@
 /* What the boot ROM of an ESP32-C3 (revision 0.3 or later) or C6 starts without a boot loader in flash: "direct boot".
  *
- * If the flash begins with this number twice, the ROM maps 4 MiB of it to the addresses for code and for data, and
+ * If the flash begins with this number twice, the ROM maps 4 MiB of it to the addresses for code and for data. Then it
  * jumps to the word after the numbers. The image needs no other entry.
  */
     .option arch, +zicsr

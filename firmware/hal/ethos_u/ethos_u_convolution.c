@@ -1,7 +1,7 @@
 /* Convolutions of the functional model: weights in the order of their stream, each for several output pixels at once.
  *
- * A stream has the weights by blocks of output channels. For each such block, and for as many pixels as there are
- * accumulators, the stream is read from the start of the block, as a unit does for each block that it computes.
+ * A stream has the weights by blocks of output channels. For each such block, and for each group of pixels that fits
+ * the accumulators, the model reads the stream from the start of the block, as a unit does.
  */
 #include <string.h>
 

@@ -1,10 +1,9 @@
 /* Runs command streams on an Ethos-U55 or U65 of the chip, without an operating system.
  *
  * Registers: Arm, Ethos-U55 NPU Technical Reference Manual (102420). The board states MCUD_NPU_BASE and MCUD_NPU_MACS.
- * With MCUD_NPU_IRQ the core sleeps until the unit's interrupt, otherwise it reads the status until the unit has
- * finished or MCUD_NPU_PATIENCE reads are over. A sleeping core does not notice a unit that hangs: that needs a
- * watchdog. With MCUD_NPU_CACHED the core's data cache covers the words and the regions after the first one, which has
- * constants.
+ * With MCUD_NPU_IRQ the core sleeps until the unit's interrupt. Otherwise it reads the status until the unit has
+ * finished, MCUD_NPU_PATIENCE times at most. A sleeping core does not notice a unit that hangs: that needs a watchdog.
+ * With MCUD_NPU_CACHED the core's data cache covers the words and the regions after the first one, which has constants.
  *
  * A fault resets the unit, so that it no longer accesses memory; the next stream can run.
  */

@@ -1,7 +1,7 @@
 /* Second stage of the RP2040's boot: makes the serial flash readable as memory, then starts the program.
  *
- * The boot ROM copies the first 256 bytes of flash to the end of SRAM and runs them there, if the last word is the
- * CRC-32 of those before it (tests/chips computes it). For flash chips like the Pico's W25Q16JV: quad reads (EBh) whose
+ * The boot ROM copies the first 256 bytes of flash to the end of SRAM and runs them there. Their last word must be the
+ * CRC-32 of the others (tests/chips computes it). For flash chips like the Pico's W25Q16JV: quad reads (EBh) whose
  * command is left out (continuous read), at half of the core's clock.
  */
 
