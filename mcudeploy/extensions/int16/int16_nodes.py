@@ -30,8 +30,8 @@ from mcudeploy.frontend.lower.alignment import Aligned, aligned
 from mcudeploy.frontend.lower.builder import Builder, Lowering
 from mcudeploy.frontend.lower.inputs import Layout, state_input
 from mcudeploy.frontend.lower.linear import read_matrix, read_product
-from mcudeploy.frontend.lower.move import dimensions_of, pad, regrown
-from mcudeploy.frontend.lower.norm import along
+from mcudeploy.frontend.lower.move import dimensions_of, pad, resized_index
+from mcudeploy.frontend.lower.norm import axis_as_dimension
 from mcudeploy.frontend.onnx.constants import Constant
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
 from mcudeploy.frontend.onnx.values import OnnxValue, positions
@@ -212,7 +212,7 @@ def _sigmoid(builder: Builder, node: Node) -> None:
 
 def _softmax(builder: Builder, node: Node) -> None:
     value = builder.integers(node.inputs[0])
-    arranged, dimension = along(builder, value, value.index.ndim - 1)
+    arranged, dimension = axis_as_dimension(builder, value, value.index.ndim - 1)
     if dimension != 2:  # store the last axis as channels
         channels_last = value.index.reshape(-1, 1, value.index.shape[-1])
         index = positions(value.index.shape)
@@ -230,7 +230,7 @@ def _mean(builder: Builder, node: Node) -> None:
         shape, dimensions = dimensions_of(builder, value, axes)
         op: OperatorDef = MeanInt16(tuple(sorted(dimensions)), scale)
         tensor = _emitted(builder, node, op, (builder.viewed(value.tensor, shape),))
-        index = regrown(value.index, shape, axes, dimensions, builder.shape_of(tensor))
+        index = resized_index(value.index, shape, axes, dimensions, builder.shape_of(tensor))
     else:
         tensor, index = _emitted(builder, node, RescaleInt16(scale, scale), (value.tensor,)), value.index
     result = _result_shape(builder, node, index.shape)

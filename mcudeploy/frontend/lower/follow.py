@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.slice import part, picked
+from mcudeploy.frontend.lower.slice import picked_index, select_positions
 from mcudeploy.frontend.lower.taking import depth_to_space
 from mcudeploy.frontend.lower.views import VIEWS, view_index
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported
@@ -124,7 +124,7 @@ def _depth_to_space(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxV
         if node.op in VIEWS:
             index = view_index(builder.constants, node, index)
         elif node.op == "Slice":
-            index = picked(builder, node, index)
+            index = picked_index(builder, node, index)
     if index.ndim not in (3, 4) or index.shape[0] != 1:
         return None
     image = image_positions(index)
@@ -143,7 +143,7 @@ def _moved(builder: Builder, ending: Ending, value: OnnxValue) -> OnnxValue:
         if node.op in VIEWS:
             value = replace(value, index=view_index(builder.constants, node, value.index))
         elif node.op == "Slice":
-            value = part(builder, value, picked(builder, node, value.index), node)
+            value = select_positions(builder, value, picked_index(builder, node, value.index), node)
     return value
 
 

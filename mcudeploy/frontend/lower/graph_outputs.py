@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder
-from mcudeploy.frontend.lower.slice import regular
+from mcudeploy.frontend.lower.slice import slice_of
 from mcudeploy.frontend.onnx.nodes import Info, Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.quantization import TRUTH
 from mcudeploy.frontend.onnx.values import (
@@ -151,7 +151,7 @@ def _in_plain_order(builder: Builder, name: str, value: OnnxValue) -> OnnxValue:
         return value
     nodes = builder.nodes_of(name)
     source = builder.tensors[value.tensor]
-    pattern = regular(value.index, source.shape)
+    pattern = slice_of(value.index, source.shape)
     if pattern is not None and min(pattern[0].step) < 0 and permutation(pattern[1]) is not None:
         op, places = pattern
         reversed_tensor = builder.emit(

@@ -8,8 +8,8 @@ from typing import Literal, get_args
 import numpy as np
 
 from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
-from mcudeploy.frontend.lower.move import regrown, with_size
-from mcudeploy.frontend.lower.norm import along
+from mcudeploy.frontend.lower.move import resized_index, with_size
+from mcudeploy.frontend.lower.norm import axis_as_dimension
 from mcudeploy.frontend.lower.pool import strictly_monotone
 from mcudeploy.frontend.lower.slice import axis_of
 from mcudeploy.frontend.onnx.constants import Constant, integers_of
@@ -146,11 +146,11 @@ def top_k(builder: Builder, node: Node) -> None:
 
 
 def _top(builder: Builder, node: Node, value: OnnxValue, axis: int, wanted: TopK) -> OnnxValue:
-    placed, dimension = along(builder, value, axis)
+    placed, dimension = axis_as_dimension(builder, value, axis)
     op = replace(wanted, axis=dimension)
     source = builder.tensors[placed.tensor]
     shape: Shape = with_size(source.shape, dimension, wanted.count)
-    index = regrown(placed.index, source.shape, [axis], [dimension], shape)
+    index = resized_index(placed.index, source.shape, [axis], [dimension], shape)
     if wanted.result == "indices":
         tensor = builder.emit(op, (placed.tensor,), shape, DType.INT32, nodes=(node,))
         return OnnxValue(tensor, index, real=False)

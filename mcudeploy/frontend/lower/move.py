@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from mcudeploy.common.text import agree, count_text
 from mcudeploy.frontend.lower.builder import Builder, OperatorLowering
 from mcudeploy.frontend.lower.follow import finish, follow, fused_nodes
-from mcudeploy.frontend.lower.norm import along
-from mcudeploy.frontend.lower.slice import part
+from mcudeploy.frontend.lower.norm import axis_as_dimension
+from mcudeploy.frontend.lower.slice import select_positions
 from mcudeploy.frontend.onnx.constants import integers_of
 from mcudeploy.frontend.onnx.nodes import Node, Unsupported, require_bounded
 from mcudeploy.frontend.onnx.values import (
@@ -93,7 +93,7 @@ def _mirrored(builder: Builder, node: Node, value: OnnxValue, amounts: tuple[int
     require_bounded(
         tuple(size + sum(both) for size, both in zip(cropped.shape, added, strict=True)), "its result"
     )
-    return part(builder, value, np.pad(cropped, added, _MODES[mode]), node)
+    return select_positions(builder, value, np.pad(cropped, added, _MODES[mode]), node)
 
 
 def _pad_amounts(builder: Builder, node: Node, rank: int) -> tuple[int, ...]:
@@ -160,7 +160,7 @@ def _pad(
     source = builder.tensors[tensor]
     op = Pad((before[0], before[1], before[2]), (after[0], after[1], after[2]), filling)
     result = builder.emit(op, (tensor,), grown, source.dtype, source.quantization, nodes=(node,))
-    return replace(value, tensor=result, index=regrown(value.index, shape, padded, dimensions, grown))
+    return replace(value, tensor=result, index=resized_index(value.index, shape, padded, dimensions, grown))
 
 
 def dimensions_of(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tuple[Shape, list[int]]:
@@ -174,7 +174,7 @@ def dimensions_of(builder: Builder, value: OnnxValue, axes: Sequence[int]) -> tu
     raise Unsupported(f"axes {list(axes)} are not dimensions of the value as it lies in memory")
 
 
-def regrown(
+def resized_index(
     index: IndexArray, shape: Shape, axes: Sequence[int], dimensions: Sequence[int], grown: Shape
 ) -> IndexArray:
     """The index array of a tensor whose shape changes from `shape` to `grown` along `dimensions`.
@@ -335,7 +335,7 @@ def _concat(
         tensor = builder.emit(Concat(2), tensors, shape, dtype, quantization, nodes=nodes)
         return OnnxValue(tensor, image_index(shape, rank)[:, images.order], real=True)
     first = next((at for at, it in enumerate(operands) if is_channels_last(it.shape, it.index)), 0)
-    base, dimension = along(builder, operands[first], axis)
+    base, dimension = axis_as_dimension(builder, operands[first], axis)
     shape = builder.shape_of(base.tensor)
     sizes = [operand.shape[axis] for operand in operands]
     inputs = []
@@ -344,14 +344,14 @@ def _concat(
             inputs.append(base.tensor)
             continue
         operand_shape = with_size(shape, dimension, size)
-        places = regrown(base.index, shape, [axis], [dimension], operand_shape)
+        places = resized_index(base.index, shape, [axis], [dimension], operand_shape)
         if places.shape != operand.shape:
             raise Unsupported(f"{list(operand.shape)} and {list(base.shape)} differ beyond axis {axis}")
         wanted = np.asarray(scattered(places, operand_shape, operand.index), np.int32)
         inputs.append(builder.arranged(operand.tensor, wanted))
     joined_shape = with_size(shape, dimension, sum(sizes))
     tensor = builder.emit(Concat(dimension), inputs, joined_shape, dtype, quantization, nodes=nodes)
-    return OnnxValue(tensor, regrown(base.index, shape, [axis], [dimension], joined_shape), real=True)
+    return OnnxValue(tensor, resized_index(base.index, shape, [axis], [dimension], joined_shape), real=True)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ def softmax(builder: Builder, node: Node) -> None:
     axis = axis_of(node, value.index.ndim, default=-1)
 
     def emission(source: OnnxValue, result: ResultType) -> OnnxValue:
-        placed, dimension = along(builder, source, axis)
+        placed, dimension = axis_as_dimension(builder, source, axis)
         shape, op = builder.shape_of(placed.tensor), Softmax(dimension)
         dtype, quantization = result.dtype, result.quantization
         tensor = builder.emit(op, (placed.tensor,), shape, dtype, quantization, nodes=result.nodes)
@@ -33,7 +33,7 @@ def softmax(builder: Builder, node: Node) -> None:
     int8_or_float(builder, node, emission)
 
 
-def along(builder: Builder, value: OnnxValue, axis: int) -> tuple[OnnxValue, int]:
+def axis_as_dimension(builder: Builder, value: OnnxValue, axis: int) -> tuple[OnnxValue, int]:
     """The value in a stored shape in which the ONNX axis is one dimension, and this dimension's number.
 
     The shape is the present one, a view of it, or a transposition that makes the axis the channels.

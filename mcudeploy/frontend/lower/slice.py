@@ -151,12 +151,12 @@ PICKS: dict[str, Rule] = {
 }
 
 
-def picked(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
+def picked_index(builder: Builder, node: Node, index: IndexArray) -> IndexArray:
     """The index array of a node's result. Raises Unsupported if the node's constants do not fit `index`."""
     return np.asarray(PICKS[node.op](builder, node, index), np.int32)
 
 
-def part(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
+def select_positions(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -> OnnxValue:
     """Select the elements of a value at the tensor positions `index`, which may repeat.
 
     Emits nothing if each element of the tensor is selected once, and a Slice if the positions are regular.
@@ -218,7 +218,7 @@ def _sliced(builder: Builder, value: OnnxValue, index: IndexArray, node: Node) -
     for shape in dict.fromkeys(
         (source.shape, natural_shape(value.shape), *_slice_shapes(index, source.shape))
     ):
-        pattern = regular(index, shape)
+        pattern = slice_of(index, shape)
         if pattern is None:
             continue
         op, places = pattern
@@ -270,7 +270,7 @@ def _selection(value: OnnxValue, index: IndexArray, stored: Shape) -> tuple[Sele
     return depth_to_space(wanted, stored) or taking(wanted, stored), places, stored
 
 
-def regular(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
+def slice_of(index: IndexArray, shape: Shape) -> tuple[Slice, IndexArray] | None:
     """The Slice of a tensor of `shape` that selects exactly these positions, and its result's index array.
 
     None if there is no such Slice.
@@ -304,13 +304,14 @@ def _distinct(places: NDArray[np.signedinteger]) -> IndexArray:
 def pick(builder: Builder, node: Node) -> None:
     """Lower Slice, Gather, Tile and similar operators with constants."""
     value = builder.value(node.inputs[0])
-    builder.define(node.output, part(builder, value, picked(builder, node, value.index), node))
+    index = picked_index(builder, node, value.index)
+    builder.define(node.output, select_positions(builder, value, index, node))
 
 
 def real_pick(builder: Builder, node: Node) -> OnnxValue:
     """Lower the operator on a float tensor."""
     value = builder.real(node.inputs[0])
-    return part(builder, value, picked(builder, node, value.index), node)
+    return select_positions(builder, value, picked_index(builder, node, value.index), node)
 
 
 def split(builder: Builder, node: Node) -> None:
