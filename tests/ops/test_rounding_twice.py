@@ -102,8 +102,24 @@ def test_two_multiplications_of_every_sum(scale: float, low: int, least_weight: 
         first, power = constants.multipliers[channel].astype(np.int64)
         once = stored + (stored * first + 2**31 >> 32)
         results = np.clip(((once << left) * power + 2**31 >> 32) + Y.zero_point, low, 127)
-        wanted = rounded_twice(sums, int(multipliers[channel]), int(exponents[channel])) + Y.zero_point
-        assert np.array_equal(results, np.clip(wanted, low, 127))
+        unclipped = rounded_twice(sums, int(multipliers[channel]), int(exponents[channel])) + Y.zero_point
+        wanted = np.clip(unclipped, low, 127)
+        assert np.array_equal(results, wanted)
+        if left == 0:  # products of one word, as Cortex-M0 has them
+            product = once * (power >> 19)
+            total = product + (product >> 31) + (Y.zero_point << 13) + 2**12
+            assert np.abs(total).max() < 2**31 and np.array_equal(np.clip(total >> 13, low, 127), wanted)
+
+
+@pytest.mark.parametrize(("size", "left"), [(7, 0), (17, 1)])
+def test_large_results_take_a_shift(size: int, left: int) -> None:
+    """Beyond 2^18 a product of one word would overflow."""
+    multipliers, exponents = tflite_multipliers(np.array([0.24]))
+    weights = np.full((1, size, size, 1), 127, np.int8)
+    own = ConvConstants(weights, np.array([0], np.int32), multipliers, exponents)
+    found = settled(own, {"act.min": -128, "act.max": 127}, Tensor("y", (3, 3, 1), DType.INT8, Y))
+    assert found is not None and found[1]["quant.left_shift"] == left
+    assert (127 * 128 * size**2 * 0.24 > 2**18) == (left > 0)
 
 
 def _reference(conv: Conv2d, x: Array, shape: Shape, constants: dict[str, Array]) -> Array:

@@ -47,7 +47,8 @@
 
 /* From sums to results: clamp(zero_point + sum * 2^left * multiplier / 2^32, -128, 127), rounded half up. Rounded twice,
  * clamp(zero_point + (sum * (2^32 + multiplier) / 2^32) * 2^left * power / 2^32, -128, 127), both rounded half up. A
- * power that is odd rounds halves away from zero, since it adds the sign's share. */
+ * power that is odd rounds halves away from zero, since it adds the sign's share. An even one may do so, too: negative
+ * results are clipped then. A power of -2^31 belongs to the opposite of a sum. */
 typedef struct {
     int32_t zero_point;
     int32_t left;  /* not 0 only for scales of 0.5 and more; the shifted sum saturates */

@@ -35,6 +35,8 @@ _LEAST_SHIFT = 2
 _OPPOSITE_SHIFT = 1
 _WITHOUT_OPPOSITE = (-128, -8)
 """Weights whose opposite needs more than eight bits, or more than four."""
+_MOST_RESULT = (1 << 18) - 256
+"""Larger results before clipping take a shift to the left: products need two words, see mcud_simd_c.h."""
 _SATURATED_SHIFT = 12
 """Up to this shift, a value of 2^(32 - shift) saturates."""
 _WORD_BITS = 32
@@ -58,7 +60,8 @@ def settled(constants: ConvConstants, numbers: Params, output: Tensor) -> tuple[
     halves_up = low >= zero_point  # negative results are clipped
     sums = np.maximum(*np.abs(_sums(constants)))
     opposite = (shifts == _OPPOSITE_SHIFT) & halves_up & _has_opposite(constants, sums)
-    left = max(0, _LEAST_SHIFT - int(shifts[~opposite].min(initial=_LEAST_SHIFT)))
+    is_large = np.any(sums * multipliers >> 31 + shifts >= _MOST_RESULT)
+    left = max(int(is_large), _LEAST_SHIFT - int(shifts[~opposite].min(initial=_LEAST_SHIFT)))
     if left > 0:
         opposite[:] = False  # all second factors fit
     shifts += left

@@ -18,6 +18,56 @@ static inline int32_t mcud_shift_saturated(int32_t sum, int32_t left)
     return sum > most ? INT32_MAX : (sum < -most - 1 ? INT32_MIN : (int32_t)((uint32_t)sum << left));
 }
 
+/* The first step of a sum that is rounded twice. */
+static inline int32_t mcud_scale_once(int32_t sum, int32_t multiplier)
+{
+    return sum + mcud_scale(sum, multiplier, 32);
+}
+
+#if MCUD_FACTORS == 2 && defined(__thumb__) && !defined(__thumb2__)
+
+/* The second step has products of one word: powers of at least 2^(32 - MCUD_LAST_PLACES) count by their upper bits.
+ * conv_twice.py keeps them below 2^31, but with a shift to the left. */
+enum { MCUD_LAST_PLACES = 13 };
+
+static inline int32_t mcud_last_factor(int32_t power)
+{
+    return power >> (32 - MCUD_LAST_PLACES);
+}
+
+/* Whether the second step by a power needs a product of two words. */
+static inline int32_t mcud_is_wide(int32_t power)
+{
+    return mcud_last_factor(power) == 0;
+}
+
+MCUD_NOINLINE int8_t mcud_requantize_wide(int32_t once, int32_t power, int32_t zero_point, int32_t left)
+{
+    if (left > 0) {
+        once = mcud_shift_saturated(once, left);
+    }
+    return mcud_saturate_s8(zero_point + mcud_scale(once, power, 32));
+}
+
+/* The second step. All halves are rounded away from zero: an even power has its negative results clipped. */
+static inline int8_t mcud_requantize_s8(int32_t once, int32_t power, const mcud_finish_s8 *finish)
+{
+    if (finish->left > 0 || mcud_is_wide(power)) {
+        return mcud_requantize_wide(once, power, finish->zero_point, finish->left);
+    }
+    const int32_t zero = finish->zero_point * (1 << MCUD_LAST_PLACES) + (1 << (MCUD_LAST_PLACES - 1));
+    const int32_t product = once * mcud_last_factor(power);
+    return mcud_saturate_s8((product + (product >> 31) + zero) >> MCUD_LAST_PLACES);
+}
+
+#else
+
+static inline int32_t mcud_is_wide(int32_t power)
+{
+    (void)power;
+    return 0;
+}
+
 /* A sum to a result; see mcud_finish_s8. */
 static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const mcud_finish_s8 *finish)
 {
@@ -27,11 +77,7 @@ static inline int8_t mcud_requantize_s8(int32_t sum, int32_t multiplier, const m
     return mcud_saturate_s8(finish->zero_point + mcud_scale(sum, multiplier, 32));
 }
 
-/* The first step of a sum that is rounded twice. */
-static inline int32_t mcud_scale_once(int32_t sum, int32_t multiplier)
-{
-    return sum + mcud_scale(sum, multiplier, 32);
-}
+#endif
 
 /* Four values of one pixel to its place in a group of `pixels` pixels. */
 static inline void mcud_expand_four(int16_t *to, const int8_t *from, int32_t pixels)
@@ -54,18 +100,25 @@ static inline int32_t mcud_products(const int16_t *x, int32_t pixels, const int8
     return x[0] * w[0] + x[2 * pixels] * w[1] + x[1] * w[2] + x[2 * pixels + 1] * w[3];
 }
 
-/* A step to the results of sums[count] that rarely takes place, and then for all of them: so `finish` has none left. */
+/* A step to sums[count] that rarely takes place, and then for all of them: so `finish` has none left. */
 static inline void mcud_shift_sums(int32_t *sums, int32_t count, mcud_finish_s8 *finish)
 {
-#if MCUD_FACTORS == 1
     for (int32_t i = 0; finish->left > 0 && i < count; i++) {
         sums[i] = mcud_shift_saturated(sums[i], finish->left);
     }
     finish->left = 0;
-#else
-    (void)sums, (void)count, (void)finish; /* two roundings have it between them */
-#endif
 }
+
+#if MCUD_FACTORS == 2
+/* The results of two channels by any factors. These are rare: the usual ones are not asked for each result. */
+MCUD_NOINLINE void mcud_results_by_any(const int32_t *sums, int32_t pixels, const int32_t *factors,
+                                       const mcud_finish_s8 *finish, int8_t *y)
+{
+    for (int32_t i = 0; i < 2 * pixels; i++) {
+        y[i / 2 * finish->pitch + i % 2] = MCUD_RESULT_S8(sums[i], factors + i % 2, 2, finish);
+    }
+}
+#endif
 
 /* The results of two channels of `pixels` pixels. What the loop reads is copied: results could lie there. */
 static inline void mcud_results_of_two(int32_t *sums, int32_t pixels, const int32_t *factors,
@@ -74,6 +127,12 @@ static inline void mcud_results_of_two(int32_t *sums, int32_t pixels, const int3
     mcud_finish_s8 to = *finish;
     const int32_t first[2] = {factors[0], factors[2 * (MCUD_FACTORS - 1)]};
     const int32_t second[2] = {factors[1], factors[2 * MCUD_FACTORS - 1]};
+#if MCUD_FACTORS == 2
+    if (to.left > 0 || mcud_is_wide(first[1]) || mcud_is_wide(second[1])) {
+        mcud_results_by_any(sums, pixels, factors, finish, y);
+        return;
+    }
+#endif
     mcud_shift_sums(sums, 2 * pixels, &to);
 #if defined(__GNUC__) && defined(__thumb__) && !defined(__thumb2__)
 #pragma GCC unroll 3 /* clamps are branches here: in a loop they hide how often it runs from the bounds of a program */
