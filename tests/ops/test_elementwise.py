@@ -93,6 +93,18 @@ def test_ties_of_an_addition_go_to_even() -> None:
     check_quantized(node("Add", "a", "b"), inputs, output=(0.5, -7), few=0)
 
 
+@pytest.mark.parametrize(
+    ("scales", "ties"),
+    [((0.25, 0.25), 1), ((0.5, 0.25), 1), ((0.5, 0.5), 0), ((0.3, 0.25), 1), ((0.3, 0.3), 0)],
+)
+def test_vectors_take_sums_without_ties_as_such(scales: tuple[float, float], ties: int) -> None:
+    a, b = (Tensor("x", (2, 3, 4), DType.INT8, Quantization(scale, 3)) for scale in scales)
+    y = Tensor("y", (2, 3, 4), DType.INT8, Quantization(0.5, -7))
+    call = Binary("add").kernel(None, (a, b), y)  # type: ignore[arg-type]
+    (vectors,) = call.others
+    assert vectors.params["has_ties"] == ties
+
+
 def test_the_clip_after_an_operator_is_its_own() -> None:
     """Values of a fused clip: low and high in the output's quantisation."""
     q = Quantization(0.1, 5)

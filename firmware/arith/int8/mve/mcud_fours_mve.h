@@ -414,7 +414,7 @@ MCUD_NOINLINE void mcud_deep_pixels(const mcud_vector_channels *by, const int8_t
     const int32_t channels = by->channels & ~3;
     const int32_t ragged = by->depth % 16 != 0 && by->reads_on == 0; /* the last pixel must be taken alone */
     const int32_t *offsets = by->offsets;
-    for (int32_t size = 4; size > 1; size /= 2) {
+    for (int32_t size = 4; size > 1 && count > 0; size /= 2) {
         const int32_t blocks = (count - ragged) / size;
         if (blocks == 0) {
             continue;
@@ -443,7 +443,9 @@ MCUD_NOINLINE void mcud_deep_pixels(const mcud_vector_channels *by, const int8_t
         offsets += by->offsets != NULL ? blocks * size : 0;
         count -= blocks * size;
     }
-    mcud_single_pixels(by, x, step, count, y, offsets);
+    if (count > 0) {
+        mcud_single_pixels(by, x, step, count, y, offsets);
+    }
 }
 
 static inline void mcud_vector_fours(const mcud_vector_channels *by, const int8_t *x, int32_t step, int32_t count,
