@@ -18,7 +18,7 @@ from click.testing import Result
 
 from mcudeploy.cli.help import EXAMPLES, leaves
 from mcudeploy.cli.main import cli
-from mcudeploy.ir.clock import LEAST
+from mcudeploy.ir.clock import LOWER_BOUND
 from mcudeploy.toolchain import Check
 from mcudeploy.toolchain.tools import run_tool
 from tests.cli.conftest import MEASURE, PLAN, RUN, Deploy
@@ -182,7 +182,7 @@ def test_latency_is_told_in_milliseconds(
 
 def test_one_latency_stands_first_in_every_command(mcudeploy_command: Invoke, deploy: Deploy) -> None:
     at = {"clock_hz": 168_000_000}
-    counted = MEASURE["latency"] | at | {"milliseconds": 0.02, "milliseconds_by": LEAST}
+    counted = MEASURE["latency"] | at | {"milliseconds": 0.02, "milliseconds_by": LOWER_BOUND}
     modelled = at | {"value": 9000, "unit": "cycles (model)", "milliseconds": 53.6}
     modelled |= {"milliseconds_by": "cycle model"}
     both = {"latency": counted, "estimated_latency": modelled}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcudeploy.frontend.lower.slice import regular
+from mcudeploy.frontend.lower.slice import slice_of
 from mcudeploy.frontend.onnx.names import Names
 from mcudeploy.frontend.onnx.values import (
     default_layout,
@@ -63,12 +63,12 @@ def test_stored_axes() -> None:
 
 def test_regular_parts() -> None:
     index = positions((6, 5, 4))
-    op, places = regular(index[1:5:2, :, ::-1][..., :2], (6, 5, 4)) or pytest.fail("not found")
+    op, places = slice_of(index[1:5:2, :, ::-1][..., :2], (6, 5, 4)) or pytest.fail("not found")
     assert (op.start, op.step, op.out_shape) == ((1, 0, 3), (2, 1, -1), (2, 5, 2))
     assert np.array_equal(places, positions((2, 5, 2)))
-    assert regular(index[[0, 1, 3]], (6, 5, 4)) is None
+    assert slice_of(index[[0, 1, 3]], (6, 5, 4)) is None
     repeated = np.array([2, 4, 4, 3, 5, 5])  # as many as a slice of everything has
-    assert regular(repeated, (2, 1, 3)) is None
+    assert slice_of(repeated, (2, 1, 3)) is None
 
 
 @pytest.mark.parametrize(
