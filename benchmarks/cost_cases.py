@@ -156,6 +156,8 @@ def _linear(dtype: DType) -> Iterator[Graph]:
     if dtype is DType.FLOAT32:
         _few_channels(add)
     _narrow(add)
+    if dtype is DType.FLOAT32:
+        _dense(add)
     if dtype is DType.INT8:
         _first_layers(add)
         _depthwise(add)
@@ -303,6 +305,13 @@ def _narrow(add: _Add) -> None:
         add(Conv2d(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
         add(Conv2dByRows(outputs, size, low=low), (*size, channels), (outputs, *size, channels))
         add(Conv2dToRows(rows, width, low=low), (1, 1, depth), (rows * width, 1, 1, depth))
+
+
+def _dense(add: _Add) -> None:
+    """Add layers of one pixel, some of one channel."""
+    for depth, outputs in ((90, 1), (30, 3), (64, 12), (53, 39), (130, 64)):
+        low = 0.0 if depth % 2 else -math.inf
+        add(Conv2d(outputs, low=low), (1, 1, depth), (outputs, 1, 1, depth))
 
 
 def _first_layers(add: _Add) -> None:

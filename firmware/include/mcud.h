@@ -99,6 +99,12 @@ static inline void *mcud_row(const mcud_tensor *tensor, int32_t row)
     return tensor->memory + tensor->offsets[block] * (uint32_t)MCUD_ALIGN + row_in_block * tensor->row_bytes;
 }
 
+/* Address of the first row; a lead is less than a block. */
+static inline void *mcud_first_row(const mcud_tensor *tensor)
+{
+    return tensor->memory + tensor->offsets[0] * (uint32_t)MCUD_ALIGN + tensor->lead * tensor->row_bytes;
+}
+
 /* The row after the longest run from `row` on, at most to `end`, whose rows are contiguous; row < end. */
 static inline int32_t mcud_run_end(const mcud_tensor *tensor, int32_t row, int32_t end)
 {
@@ -111,5 +117,15 @@ void mcud_step(const mcud_model *model, uint32_t step);
 
 /* Runs all steps in order, on one core. */
 void mcud_run(const mcud_model *model);
+
+/* Whether a short schedule of whole operators runs by calls of them. mcud_run() alone checks the owner of an arena. */
+#ifdef MCUD_CHECK_OWNER
+#define MCUD_CALLS 0
+#else
+#define MCUD_CALLS 1
+#endif
+
+/* Runs all rows of an operator. */
+void mcud_run_whole(const mcud_op *op);
 
 #endif

@@ -16,7 +16,7 @@ from mcudeploy.common.trusted import TrustList
 TRUSTED = TrustList("extensions")
 MOST_BYTES = 2**24
 """The most bytes of one file of an extension."""
-_KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*", re.MULTILINE)
+_KERNEL = re.compile(r"^void\s+mcud_(\w+)\s*\(\s*const\s+mcud_op\s*\*[^,)]*,", re.MULTILINE)
 _C_NAME = re.compile(r"(?!mcud)[A-Za-z]\w*\.[ch]", re.ASCII)
 
 

@@ -49,7 +49,7 @@ from tests.weekly import examples, sample
 FLOAT_KERNELS = (
     *("conv2d_f32", "conv2d_f32_1x1", "conv2d_f32_full", "conv2d_f32_gathered"),
     *("conv2d_f32_s8w", "conv2d_f32_1x1_s8w", "conv2d_f32_full_s8w", "dwconv2d_f32_s8w", "dwconv2d_f32"),
-    *("add_f32", "sub_f32", "mul_f32", "matmul_f32", "matmul_f32_bt", "dense_f32_blocks"),
+    *("add_f32", "sub_f32", "mul_f32", "matmul_f32", "matmul_f32_bt", "dense_f32", "dense_f32_blocks"),
 )
 KERNELS = (
     *(
@@ -135,7 +135,7 @@ def host() -> Device:
 def host_without_fma(tmp_path_factory: pytest.TempPathFactory) -> Device:
     """Portable C of float kernels that round a product before they add it."""
     folder = tmp_path_factory.mktemp("kernels")
-    for kernel in FLOAT_KERNELS:
+    for kernel in (*FLOAT_KERNELS, "mcud_pixel_f32"):
         (folder / f"{kernel}.c").write_text(source_index()[f"{kernel}.c"].text)
     bench = Machine(build_bench(flags=(*SANITIZE_FLAGS, "-DMCUD_FUSES_F32=0"), kernels=folder))
     return Device(bench.session, bench.kernels(FLOAT_KERNELS[0]))
@@ -351,9 +351,15 @@ def convolutions(draw: st.DrawFn, of: st.SearchStrategy[tuple[Conv2d, Shape]], l
 
 
 @st.composite
+def pixels(draw: st.DrawFn) -> tuple[Conv2d, Shape]:
+    """A layer of one pixel, whose channels are taken by eight, four and one."""
+    return Conv2d(draw(st.one_of(st.just(1), st.integers(2, 30)))), (1, 1, draw(st.integers(1, 40)))
+
+
+@st.composite
 def float_convolutions(draw: st.DrawFn) -> Work:
     """A float32 convolution, with or without a clip, of float32 or int8 weights."""
-    geometry, shape = draw(geometries(many=30))
+    geometry, shape = draw(st.one_of(geometries(many=30), pixels()))
     low = draw(st.sampled_from([-np.inf, 0.0]))
     conv = replace(geometry, low=low, high=draw(st.sampled_from([np.inf, 1.5])))
     weights = (conv.out_channels, *conv.kernel_shape, shape[2] // conv.groups)

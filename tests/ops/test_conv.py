@@ -244,7 +244,8 @@ def test_pointwise(
     )
     kernel = "conv2d_s8_full" if size == (1, 1) else "conv2d_s8_1x1"
     assert _kernels(_check_quantized(case, seed, np.int8)) == {kernel}
-    assert _kernels(_check_float(case, seed)) == {"conv2d_f32_1x1"}
+    float_kernel = "dense_f32" if size == (1, 1) else "conv2d_f32_1x1"
+    assert _kernels(_check_float(case, seed)) == {float_kernel}
 
 
 def _plain(conv: Conv2d, shape: tuple[int, int, int], scale: float) -> KernelCall:

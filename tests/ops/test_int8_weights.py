@@ -97,7 +97,8 @@ def test_products(rows: int, depth: int, outputs: int, seed: int) -> None:
     integers = rng.integers(-128, 128, (depth, outputs)).astype(np.int8)
     graph = check_against_onnx(model("MatMul", x, {"w": integers}, {}, axis=1), {"x": x}, seed=seed)
     small, large = narrow_bytes(graph, "conv2d_f32_1x1_s8w")
-    assert 4 * small == large
+    is_unpadded = rows == outputs == 1  # floats of one channel are not in a block of four
+    assert 4 * small == (4 * large if is_unpadded else large)
 
 
 @pytest.mark.parametrize("hidden", [5, 16])

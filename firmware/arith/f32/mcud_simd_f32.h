@@ -10,7 +10,8 @@
  *
  *   mcud_add_4x4_f32       4 pixels, `step` values apart, by 4 channels: sums[4][4]
  *   mcud_add_1x4_f32       1 pixel by 4 channels: sums[4]
- *   mcud_add_1x8_f32       1 pixel by 8 channels, two blocks of weights: sums[8]
+ *   mcud_raised_1x4_f32    1 pixel by 4 channels, from their biases: results y[4], clamped from below
+ *   mcud_raised_1x8_f32    1 pixel by 8 channels, two blocks of weights: results y[8], which may be the biases
  *   mcud_add_window_8_f32  8 channels of a depthwise window: sums[8]
  *   mcud_add_lines_8_f32   8 columns of a matrix whose lines are not packed: sums[8]
  *   mcud_clamp_4_f32       4 sums to results, clamped
@@ -20,6 +21,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "mcud_clamp_f32.h"
 #include "mcud_config.h"
@@ -54,6 +56,12 @@ typedef struct {
     int32_t w_pitch;
     int32_t w_row_pitch; /* from one row to the next one */
 } mcud_window_taps_f32;
+
+/* Where the sums of a pixel's channels begin, and the least result: -infinity where there is no clip. */
+typedef struct {
+    const float *bias;
+    float low;
+} mcud_base_f32;
 
 /* What assembler for Arm's FPU may change. */
 #define MCUD_ALL_FLOATS                                                                                      \

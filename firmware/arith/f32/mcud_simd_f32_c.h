@@ -21,12 +21,25 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
     sums[3] = d;
 }
 
-/* x[values], w[2][values][4] */
-static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t values, float sums[8])
+/* x[values], w[values][4] */
+static inline void mcud_raised_1x4_f32(const float *x, const float *w, int32_t values, const mcud_base_f32 *base,
+                                       float y[4])
 {
-    for (int32_t block = 0; block < 2; block++) {
-        mcud_add_1x4_f32(x, w + 4 * block * values, values, sums + 4 * block);
+    float sums[4];
+    memcpy(sums, base->bias, sizeof sums);
+    mcud_add_1x4_f32(x, w, values, sums);
+    for (int32_t c = 0; c < 4; c++) {
+        y[c] = sums[c] < base->low ? base->low : sums[c];
     }
+}
+
+/* x[values], w[2][values][4] */
+static inline void mcud_raised_1x8_f32(const float *x, const float *w, int32_t values, const mcud_base_f32 *base,
+                                       float y[8])
+{
+    const mcud_base_f32 next = {base->bias + 4, base->low};
+    mcud_raised_1x4_f32(x, w, values, base, y);
+    mcud_raised_1x4_f32(x, w + 4 * values, values, &next, y + 4);
 }
 
 /* The first two of the four pixels. */

@@ -7,6 +7,19 @@
 
 #include <arm_mve.h>
 
+/* Lanes that are less (lt) or greater (gt) than the bound become the bound; a NaN is neither. GCC would move the
+ * predicates of intrinsics to and fro; Clang has no name for the register that assembler changes. */
+#if defined(__clang__)
+#define MCUD_BOUND_F32(relation, v, bound) v = vdupq_m_n_f32(v, bound, vcmp##relation##q_n_f32(v, bound))
+#else
+#define MCUD_BOUND_F32(relation, v, bound)                                                                   \
+    __asm__("vpt.f32 " #relation ", %q0, %1\n\t"                                                             \
+            "vdupt.32 %q0, %1"                                                                               \
+            : "+w"(v)                                                                                        \
+            : "r"(bound)                                                                                     \
+            : "p0")
+#endif
+
 /* Weights of four values and four channels. */
 #define MCUD_FOUR_WEIGHTS_F32                                                                                \
     "vldrw.32 %q[w0], [%[w]], #16\n\t"                                                                       \
@@ -100,11 +113,24 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
     vst1q_f32(sums, a);
 }
 
-/* x[values], w[2][values][4]: 18 instructions for 32 products */
-static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t values, float sums[8])
+/* x[values], w[values][4] */
+static inline void mcud_raised_1x4_f32(const float *x, const float *w, int32_t values, const mcud_base_f32 *base,
+                                       float y[4])
 {
+    float sums[4];
+    vst1q_f32(sums, vld1q_f32(base->bias));
+    mcud_add_1x4_f32(x, w, values, sums);
     float32x4_t a = vld1q_f32(sums);
-    float32x4_t b = vld1q_f32(sums + 4);
+    MCUD_BOUND_F32(lt, a, base->low);
+    vst1q_f32(y, a);
+}
+
+/* x[values], w[2][values][4]: 18 instructions for 32 products */
+static inline void mcud_raised_1x8_f32(const float *x, const float *w, int32_t values, const mcud_base_f32 *base,
+                                       float y[8])
+{
+    float32x4_t a = vld1q_f32(base->bias);
+    float32x4_t b = vld1q_f32(base->bias + 4);
     const float *next = w + 4 * values;
     float32x4_t w0;
     float32x4_t w1;
@@ -138,8 +164,10 @@ static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t valu
           [w2] "=&w"(w2), [w3] "=&w"(w3)
         : [fours] "r"(values / 4), [values] "r"(values)
         : "r8", "r10", "r11", "r12", "lr", "memory");
-    vst1q_f32(sums, a);
-    vst1q_f32(sums + 4, b);
+    MCUD_BOUND_F32(lt, a, base->low);
+    MCUD_BOUND_F32(lt, b, base->low);
+    vst1q_f32(y, a);
+    vst1q_f32(y + 4, b);
 }
 
 /* Channels [channel, channel + 8) of a window; w are the weights of its first tap and of these channels. */
@@ -198,12 +226,12 @@ static inline void mcud_add_lines_8_f32(const float *x, const float *w, int32_t 
     vst1q_f32(sums + 4, b);
 }
 
-/* See mcud_clamp_f32.h: a NaN is neither less nor greater. */
+/* See mcud_clamp_f32.h. */
 static inline void mcud_clamp_4_f32(const float sums[4], float low, float high, float *y)
 {
     float32x4_t v = vld1q_f32(sums);
-    v = vdupq_m_n_f32(v, low, vcmpltq_n_f32(v, low));
-    v = vdupq_m_n_f32(v, high, vcmpgtq_n_f32(v, high));
+    MCUD_BOUND_F32(lt, v, low);
+    MCUD_BOUND_F32(gt, v, high);
     vst1q_f32(y, v);
 }
 

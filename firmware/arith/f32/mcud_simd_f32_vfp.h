@@ -81,31 +81,68 @@ static inline void mcud_add_4x4_f32(const float *x, int32_t step, const float *w
     MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s6"), MCUD_S24, MCUD_S24)                                              \
     MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s7"), MCUD_S28, MCUD_S28)
 
+/* A NaN is neither less (mi) nor greater (gt). */
+#define MCUD_RAISE_F32(reg)                                                                                  \
+    "vcmp.f32 " reg ", %[low]\n\t"                                                                           \
+    "vmrs APSR_nzcv, fpscr\n\t"                                                                              \
+    "it mi\n\t"                                                                                              \
+    "vmovmi.f32 " reg ", %[low]\n\t"
+#define MCUD_CLAMP_F32(reg)                                                                                  \
+    MCUD_RAISE_F32(reg)                                                                                      \
+    "vcmp.f32 " reg ", %[high]\n\t"                                                                          \
+    "vmrs APSR_nzcv, fpscr\n\t"                                                                              \
+    "it gt\n\t"                                                                                              \
+    "vmovgt.f32 " reg ", %[high]\n\t"
+
+#define MCUD_ALL_1X4_F32                                                                                     \
+    "subs %[left], %[left], #4\n\t"                                                                          \
+    "blt 2f\n"                                                                                               \
+    "1:\n\t"                                                                                                 \
+    MCUD_FOUR_1X4_F32                                                                                        \
+    "subs %[left], %[left], #4\n\t"                                                                          \
+    "bge 1b\n"                                                                                               \
+    "2:\n\t"                                                                                                 \
+    "adds %[left], %[left], #4\n\t"                                                                          \
+    "beq 4f\n"                                                                                               \
+    "3:\n\t"                                                                                                 \
+    "vldmia %[x]!, {s4}\n\t"                                                                                 \
+    "vldmia %[w]!, {s16-s19}\n\t"                                                                            \
+    MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s4"), MCUD_S16, MCUD_S16)                                              \
+    "subs %[left], %[left], #1\n\t"                                                                          \
+    "bne 3b\n"                                                                                               \
+    "4:\n\t"
+
 /* x[values], w[values][4] */
 static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t values, float sums[4])
 {
     __asm__ volatile(
         "vldmia %[sums], {s0-s3}\n\t"
-        "subs %[left], %[left], #4\n\t"
-        "blt 2f\n"
-        "1:\n\t"
-        MCUD_FOUR_1X4_F32
-        "subs %[left], %[left], #4\n\t"
-        "bge 1b\n"
-        "2:\n\t"
-        "adds %[left], %[left], #4\n\t"
-        "beq 4f\n"
-        "3:\n\t"
-        "vldmia %[x]!, {s4}\n\t"
-        "vldmia %[w]!, {s16-s19}\n\t"
-        MCUD_MAC4_F32(MCUD_S0, MCUD_SAME("s4"), MCUD_S16, MCUD_S16)
-        "subs %[left], %[left], #1\n\t"
-        "bne 3b\n"
-        "4:\n\t"
+        MCUD_ALL_1X4_F32
         "vstmia %[sums], {s0-s3}\n\t"
         : [x] "+r"(x), [w] "+r"(w), [left] "+r"(values)
         : [sums] "r"(sums)
         : MCUD_ALL_FLOATS, "cc", "memory");
+}
+
+/* What assembler for one pixel may change: not the registers of a bound. */
+#define MCUD_FLOATS_OF_PIXEL                                                                                 \
+    MCUD_S0, MCUD_S4, MCUD_S8, MCUD_S16, MCUD_S20, MCUD_S24, MCUD_S28
+
+/* x[values], w[values][4] */
+static inline void mcud_raised_1x4_f32(const float *x, const float *w, int32_t values, const mcud_base_f32 *base,
+                                       float y[4])
+{
+    __asm__ volatile(
+        "vldmia %[bias], {s0-s3}\n\t"
+        MCUD_ALL_1X4_F32
+        MCUD_RAISE_F32("s0")
+        MCUD_RAISE_F32("s1")
+        MCUD_RAISE_F32("s2")
+        MCUD_RAISE_F32("s3")
+        "vstmia %[y], {s0-s3}\n\t"
+        : [x] "+r"(x), [w] "+r"(w), [left] "+r"(values)
+        : [bias] "r"(base->bias), [low] "t"(base->low), [y] "r"(y)
+        : MCUD_FLOATS_OF_PIXEL, "cc", "memory");
 }
 
 /* Four values of one pixel, which are in s8 to s11, and four channels. */
@@ -122,11 +159,12 @@ static inline void mcud_add_1x4_f32(const float *x, const float *w, int32_t valu
     MCUD_MAC4_F32(a, b, c, d, MCUD_SAME("s8"), MCUD_S16, MCUD_S16)
 
 /* x[values], w[2][values][4]: 37 instructions for 32 products */
-static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t values, float sums[8])
+static inline void mcud_raised_1x8_f32(const float *x, const float *w, int32_t values, const mcud_base_f32 *base,
+                                       float y[8])
 {
     const float *next = w + 4 * values;
     __asm__ volatile(
-        "vldmia %[sums], {s0-s7}\n\t"
+        "vldmia %[bias], {s0-s7}\n\t"
         "subs %[left], %[left], #4\n\t"
         "blt 2f\n"
         "1:\n\t"
@@ -145,10 +183,18 @@ static inline void mcud_add_1x8_f32(const float *x, const float *w, int32_t valu
         "subs %[left], %[left], #1\n\t"
         "bne 3b\n"
         "4:\n\t"
-        "vstmia %[sums], {s0-s7}\n\t"
+        MCUD_RAISE_F32("s0")
+        MCUD_RAISE_F32("s1")
+        MCUD_RAISE_F32("s2")
+        MCUD_RAISE_F32("s3")
+        MCUD_RAISE_F32("s4")
+        MCUD_RAISE_F32("s5")
+        MCUD_RAISE_F32("s6")
+        MCUD_RAISE_F32("s7")
+        "vstmia %[y], {s0-s7}\n\t"
         : [x] "+r"(x), [w] "+r"(w), [next] "+r"(next), [left] "+r"(values)
-        : [sums] "r"(sums)
-        : MCUD_ALL_FLOATS, "cc", "memory");
+        : [bias] "r"(base->bias), [low] "t"(base->low), [y] "r"(y)
+        : MCUD_FLOATS_OF_PIXEL, "cc", "memory");
 }
 
 /* x[count][8], w[count][8]: one row of the taps */
@@ -196,17 +242,6 @@ static inline void mcud_add_lines_8_f32(const float *x, const float *w, int32_t 
         : [sums] "r"(sums), [pitch] "r"(pitch)
         : MCUD_ALL_FLOATS, "cc", "memory");
 }
-
-/* A NaN is neither less (mi) nor greater (gt). */
-#define MCUD_CLAMP_F32(reg)                                                                                  \
-    "vcmp.f32 " reg ", %[low]\n\t"                                                                           \
-    "vmrs APSR_nzcv, fpscr\n\t"                                                                              \
-    "it mi\n\t"                                                                                              \
-    "vmovmi.f32 " reg ", %[low]\n\t"                                                                         \
-    "vcmp.f32 " reg ", %[high]\n\t"                                                                          \
-    "vmrs APSR_nzcv, fpscr\n\t"                                                                              \
-    "it gt\n\t"                                                                                              \
-    "vmovgt.f32 " reg ", %[high]\n\t"
 
 /* See mcud_clamp_f32.h. */
 static inline void mcud_clamp_4_f32(const float sums[4], float low, float high, float *y)

@@ -1,19 +1,23 @@
 #include "conv2d_f32_1x1.h"
 
-#include "mcud_dot_f32.h"
+#include "mcud_pixel_f32.h"
 
-/* Pixels that lie `step` values apart. */
-static void multiply(const mcud_channels_f32 *to, const float *x, int32_t step, int32_t pixels, float *y)
+/* Four pixels at a time, while there are four; `pixels` lie `step` values apart. A separate function, since its many
+ * registers need no stack while the pixels that are left are computed. */
+MCUD_NOINLINE void multiply_fours(const mcud_channels_f32 *to, const float *x, int32_t step, int32_t pixels, float *y)
 {
     for (; pixels >= 4; pixels -= 4) {
         mcud_pixels_f32(to, x, step, y, to->channels);
         x += 4 * step;
         y += 4 * to->channels;
     }
-    for (; pixels > 0; pixels--) {
-        mcud_pixel_f32(to, x, y);
-        x += step;
-        y += to->channels;
+}
+
+static void multiply(const mcud_channels_f32 *to, const float *x, int32_t step, int32_t pixels, float *y)
+{
+    multiply_fours(to, x, step, pixels, y);
+    for (int32_t i = pixels & ~3; i < pixels; i++) {
+        mcud_pixel_f32(to, x + i * step, y + i * to->channels);
     }
 }
 

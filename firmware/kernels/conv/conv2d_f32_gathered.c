@@ -1,6 +1,6 @@
 #include "conv2d_f32_gathered.h"
 
-#include "mcud_dot_f32.h"
+#include "mcud_pixel_f32.h"
 #include "mcud_window.h"
 
 /* Multiplies `count` gathered windows, at most four. */

@@ -1,6 +1,6 @@
 #include "conv2d_f32_to_rows.h"
 
-#include "mcud_dot_f32.h"
+#include "mcud_pixel_f32.h"
 
 void mcud_conv2d_f32_to_rows(const mcud_op *op, int32_t first_row, int32_t end_row)
 {

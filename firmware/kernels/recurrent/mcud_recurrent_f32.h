@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mcud.h"
-#include "mcud_dot_f32.h"
+#include "mcud_pixel_f32.h"
 #include "mcud_params.h"
 
 /* Weights are packed as mcud_dot_f32.h wants them. Scratch is h[hidden], c[hidden], and the gates, whose number is the

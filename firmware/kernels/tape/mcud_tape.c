@@ -16,6 +16,11 @@ static inline void run_step(const mcud_op *ops, uint32_t code, uint32_t block_bi
     op->kernel(op, first > 0 ? first : 0, end < rows ? end : rows);
 }
 
+void mcud_run_whole(const mcud_op *op)
+{
+    op->kernel(op, 0, (int32_t)op->rows);
+}
+
 void mcud_step(const mcud_model *model, uint32_t step)
 {
 #ifdef MCUD_CHECK_OWNER

@@ -25,6 +25,14 @@ def pointwise(fields: Fields) -> CountsOf:
     return counts
 
 
+def dense(fields: Fields) -> CountsOf:
+    """dense_f32: one pixel."""
+    channels, depth = fields["channels"], fields["depth"]
+    if channels == 1:
+        return lambda _: {"calls": 1, "values_of_one": depth}
+    return counts_of_rows(_pixel(channels, depth))
+
+
 def general(fields: Fields) -> CountsOf:
     """conv2d_f32: four pixels at a time if no column of their windows is padding."""
     windows = Windows(fields)

@@ -176,7 +176,8 @@ def _float_kernel(
             "rows_join": int(conv.stride == (1, 1)),
         }
         call = KernelCall("conv2d_f32_1x1", pixels | numbers, counts=conv_counts_f32.pointwise(pixels))
-        return _with_weights(call, constants)
+        pointwise = _with_weights(call, constants)
+        return _dense_kernel(constants, numbers, pointwise) if source.shape[:2] == (1, 1) else pointwise
     if conv.kernel_shape == source.shape[:2] and output.shape[:2] == (1, 1) and conv.is_plain:
         full = _full_fields(conv, source)
         scratch, counts = source.shape[0] * OFFSET_BYTES, conv_counts_f32.full(full)
@@ -199,6 +200,17 @@ def _float_kernel(
     params = constants.packed_floats(conv.groups) | fields | numbers
     counts = conv_counts_f32.patches(fields)
     return KernelCall("conv2d_f32_gathered", params, scratch, counts=counts, others=general.others)
+
+
+def _dense_kernel(constants: ConvConstants, numbers: Params, pointwise: KernelCall) -> KernelCall:
+    """dense_f32, of one pixel; weights of one channel are not in a block of four."""
+    weights = constants.reals()
+    fields = {"channels": len(weights), "depth": weights.size // len(weights)}
+    arrays = constants.packed_floats()
+    if len(weights) == 1:
+        arrays = {"weights": weights.reshape(-1), "bias": constants.bias}
+    counts = conv_counts_f32.dense(fields)
+    return KernelCall("dense_f32", arrays | fields | numbers, counts=counts, others=pointwise.others)
 
 
 def _float_depthwise(

@@ -33,7 +33,9 @@ BY_PIXELS = _BY_PAIRS | _BY_EIGHTS | {
     "conv2d_f32_1x1_s8w",
 }  # fmt: skip
 """Kernels that advance by `pixel_step` values between pixels of an input row."""
-_BY_CHANNELS = BY_PIXELS | {"conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w", "dense_f32_blocks"}
+_BY_CHANNELS = BY_PIXELS | {
+    "conv2d_s8_full", "conv2d_f32_full", "conv2d_f32_full_s8w", "dense_f32", "dense_f32_blocks",
+}  # fmt: skip
 """Kernels whose constants are stored in blocks of output channels."""
 _UNPADDED = frozenset({"conv2d_s8_full", "conv2d_s8_1x1_direct"})
 """Kernels whose last one to three channels have records of one channel each."""
@@ -48,6 +50,8 @@ def column_alignment(call: KernelCall, output: Tensor, part_bytes: int) -> int:
     if output.shape[1] == 1:
         if call.once in _BY_EIGHTS:
             return EIGHT
+        if call.kernel == "dense_f32" and output.shape[2] % FOUR == 1:
+            return 0  # its last part would be a layer of one channel, whose weights are not in a block
         return FOUR if call.once in _BY_CHANNELS else 0
     if call.kernel not in BY_WINDOWS | BY_PIXELS:
         return 0
@@ -72,7 +76,7 @@ def part_of(call: KernelCall, output: Tensor, cells: Interval) -> tuple[KernelCa
 def _channels(call: KernelCall, channels: Interval) -> Params:
     """The parameters for these output channels, the first of which begins a record of constants."""
     block = PAIR if call.once in _BY_PAIRS else EIGHT if call.once in _BY_EIGHTS else FOUR
-    count = next(name for name in ("dims.output_channels", "output_channels") if name in call.params)
+    count = next(it for it in ("dims.output_channels", "output_channels", "channels") if it in call.params)
     stored = _integer(call, count) if call.once in _UNPADDED else padded(_integer(call, count), block)
     params = dict(call.params) | {count: len(channels)}
     for name in _BLOCKED:
