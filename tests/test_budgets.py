@@ -23,7 +23,7 @@ BUDGETS = {
     "boards": 1232,  # a second flash, flash as a memory of transfers, chips of memories, contradictions
     "checker": 947,  # loaded constants: places, transfers, whole before their readers, or in pieces
     "cli": 2502,  # rows of chips, folders not to be searched, quiet notes, short help; int8 caches
-    "codegen": 1975,  # loaded constants, joined streams, shared arenas, tables of bytes, twins of twins
+    "codegen": 1985,  # loaded constants, joined streams, shared arenas, twins, short schedules
     "commands": 1_084,  # counts with a model of a unit, drivers in libraries, results name their deployment
     "common": 1302,  # faults of JSON, operating systems: locks, pipes, ports; compiled loops; TOML
     "costs": 748,  # starts of a unit, factors of boards, the clock of a unit, reads of flash, and their waits
@@ -51,7 +51,7 @@ BUDGETS = {
     "frontend": 13710,  # weights in blocks, caches written in place and in parts; int8 caches; their faults
     "ir": 1020,  # loaded constants and their transfers, remainders, what continues a state, shared arrays
     "mcudeploy": 410,
-    "ops": 5933,  # packed weights, also of four bits, rows written into states, lines, columns of windows
+    "ops": 5951,  # packed weights, also of four bits, rows written into states, lines, columns; dense layers
     "planner": 11873,  # loaded constants, bounds over all cuts, forms, int8 caches, Ctrl-C between searches
     "report": 1841,  # loads in pictures, bounds over all cuts; results name their deployment; int8 caches
     "tiling": 555,

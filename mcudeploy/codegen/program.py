@@ -6,7 +6,7 @@ The templates do no arithmetic.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import lcm
 
@@ -53,6 +53,7 @@ from mcudeploy.codegen.texts import (
     TrainingText,
     WaitsText,
 )
+from mcudeploy.ir.block_rows import BlockRows
 from mcudeploy.ir.constant_block import ConstantBlock
 from mcudeploy.ir.engine import CPU, FLASH
 from mcudeploy.ir.graph import Hop
@@ -100,6 +101,10 @@ class CallBounds:
         return {name: value for name, value in named.items() if value is not None}
 
 
+_MOST_CALLS = 8
+"""Steps whose calls take less flash than the loop that runs a schedule, and the schedule."""
+
+
 @dataclass(frozen=True, slots=True)
 class Program:
     """All values that the templates use."""
@@ -121,6 +126,8 @@ class Program:
     offset_bits: int
     code_bits: int
     schedule: list[ScheduleRun]
+    calls: list[OperatorText]
+    """The operators of a short schedule, each whole, in its order: it needs no loop. Else none."""
     block_bits: int
     steps: int
     step_kinds: str
@@ -318,6 +325,7 @@ def make_program(view: PlanView, prefix: str, board: Board, kind: ScheduleKind =
         offset_bits=integer_bits(offsets.largest),
         code_bits=integer_bits(max(schedule.largest_code, lanes.largest)),
         schedule=schedule.runs(records.steps),
+        calls=[] if records.parts or handed else _whole_calls(schedule, records.steps),
         block_bits=schedule.tape.block_bits,
         steps=schedule.steps,
         step_kinds=_step_kinds(schedule),
@@ -390,6 +398,16 @@ def _table_text(plan: Plan, calls: Mapping[str, KernelCall], records: Records) -
     return TableText(
         members, ", ".join(table.operators), table.size_bytes, hash_text, list(dict.fromkeys(lines))
     )
+
+
+def _whole_calls(schedule: ProgramSchedule, records: Sequence[OperatorText]) -> list[OperatorText]:
+    """Return the record of each step if these are few, and all of them compute an operator as a whole."""
+    tape = schedule.tape
+    is_plain = schedule.streams is None and not tape.moves and not tape.waits
+    if not is_plain or schedule.steps > _MOST_CALLS or tape.block_bits:
+        return []
+    steps = [records[int(code)] for code in tape.codes]
+    return steps if all(it.block_rows == BlockRows(it.rows) for it in steps) else []
 
 
 def _step_kinds(schedule: ProgramSchedule) -> str:

@@ -27,7 +27,7 @@ _NODE = re.compile(
     r'^node: \{ title: "([^"]*)" label: "[^"]*?\\n([^"]*):\d+:\d+\\n(\d+) bytes \(([^)]*)\)', re.M
 )
 _EDGE = re.compile(r'^edge: \{ sourcename: "([^"]*)" targetname: "([^"]*)"', re.M)
-_TAPE = re.compile(r"mcud_step|mcud_run(_o\d+_c\d+_a\d+)?")
+_TAPE = re.compile(r"mcud_step|mcud_run(_whole)?(_o\d+_c\d+_a\d+)?")
 _CORES = re.compile(r"mcud_run_cores(_o\d+_c\d+_a\d+)?")
 _CALLING = ("fused_rows", STREAM, UNIT_SUFFIX)
 """Ends of the names of kernels that call other kernels."""

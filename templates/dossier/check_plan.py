@@ -129,6 +129,9 @@ class Tables:
             operator, shift, block = map(int, matched(r"(\d+)u<<(\d+)\|(\d+)u", text).groups())
             require(shift == bits and block < 2**bits, f"the code {text} does not fit {bits} bits")
             self.schedule.append((operator, block))
+        calls = [(int(it), 0) for it in re.findall(r"mcud_run_whole\(&operators\[(\d+)\]\);", self.source)]
+        whole = all(it.number("block_rows") >= it.number("rows") for it in self.operators)
+        require(not calls or (whole and calls == self.schedule), "calls differ from the schedule")
         steps = macros[model.fields["steps"]]
         require(steps == len(self.schedule), f"the schedule has {len(self.schedule)} codes for {steps} steps")
 

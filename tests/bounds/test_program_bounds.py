@@ -81,7 +81,8 @@ def test_the_header_states_the_bounds(convolutions: Path, tmp_path: Path) -> Non
     assert len(bounds["steps"]) == report["steps"]
     longest = max(step["instructions"] for step in bounds["steps"])
     assert longest < bounds["step_instructions"] < longest + 50
-    assert bounds["counted"] < bounds["run_instructions"] < bounds["counted"] + 50 * report["steps"] + 50
+    around = 50 * report["steps"]  # calls of kernels, which counted steps have in mcud_step()
+    assert bounds["counted"] - around < bounds["run_instructions"] < bounds["counted"] + around + 50
     assert bounds["run_instructions"] < bounds["run_cycles"]
     page = (tmp_path / "tiny_bounds.md").read_text()
     assert all(f"| `TINY_{name}` | {int(value):,} |" in page for name, value in macros.items())

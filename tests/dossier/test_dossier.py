@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from models import quantised_convolutions
+from models import fully_connected, quantised_convolutions
 
 from mcudeploy.boards.catalogue import load_board
 from mcudeploy.cli.main import cli
@@ -59,6 +59,18 @@ def test_the_second_checker_runs_without_mcudeploy(built: Path) -> None:
         assert (done.returncode, done.stderr) == (2, "")
     finally:
         path.write_text(text, "utf-8")
+
+
+def test_the_second_checker_reads_the_calls_of_a_short_schedule(tmp_path: Path) -> None:
+    model, folder = fully_connected(tmp_path / "m.onnx", (8, 6, 4), quantised=False), tmp_path / "dossier"
+    line = f"build {model} --board mps2-an386 --time-limit 1 -o {tmp_path}/lib --dossier {folder}"
+    assert invoke(line) == (0, "")
+    call = "mcud_run_whole(&operators[0]);"
+    program = next(it for it in (folder / "lib").rglob("*.c") if call in it.read_text("utf-8"))
+    program.write_text(program.read_text("utf-8").replace(call, ""), "utf-8")
+    command = [sys.executable, "-I", "-S", "check_plan.py", "plan.json", "lib"]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (1, "refused: calls differ from the schedule\n")
 
 
 def test_its_library_is_the_one_that_was_written(built: Path) -> None:

@@ -48,8 +48,11 @@ from mcudeploy.verify.samples import Sample
 
 T = TypeVar("T")
 _MOST_RUNS = 8
-_STEP, _RUN, _CLOCK, _CALLER = "mcud_step", "mcud_run", "hal_ticks", "timing_run"
-"""Functions of the firmware: a step, all steps, the timer that is read after a step, the caller of a step."""
+_STEP, _RUN, _RUN_WHOLE = "mcud_step", "mcud_run", "mcud_run_whole"
+_CLOCK, _CALLER = "hal_ticks", "timing_run"
+"""Functions of the firmware: a step, all steps, an operator as a whole; the timer that is read after a step,
+the caller of a step.
+"""
 _CALLERS = """/* Keeps functions of the library that no firmware calls: the linker keeps boot blocks. */
 #include <stdint.h>
 #define KEPT __attribute__((used, section(".boot_block")))
@@ -206,7 +209,7 @@ class CountedProgram:
         steps = tuple(self._step(entry, window) for entry, window in zip(tape, windows, strict=True))
         # MODEL_run() executes mcud_run, at most all of it for a step, in place of what is around a kernel.
         around = [self._around(window.counts) for window in windows]
-        loop = self._whole(_RUN)
+        loop = self._whole(_RUN_WHOLE if self._deployment.program.calls else _RUN)
         run, step = (self._whole(f"{self._deployment.prefix}_{name}") for name in ("run", "step"))
         return ProgramBounds(
             board=self._target.board.name,

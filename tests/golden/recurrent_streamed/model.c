@@ -163,7 +163,12 @@ static void begin(void)
 void recurrent_run(void)
 {
     begin();
-    mcud_run(&recurrent_program);
+    if (MCUD_CALLS) { /* with less flash and time than the loop over the schedule */
+        mcud_run_whole(&operators[0]); /* feed_x */
+        mcud_run_whole(&operators[1]); /* cell */
+    } else {
+        mcud_run(&recurrent_program);
+    }
 }
 
 void recurrent_step(uint32_t step)

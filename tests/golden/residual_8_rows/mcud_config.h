@@ -14,6 +14,7 @@ typedef uint16_t mcud_code;
 
 /* A program links only with a runtime compiled for the same types. */
 #define mcud_run mcud_run_o16_c16_a4
+#define mcud_run_whole mcud_run_whole_o16_c16_a4
 #define mcud_run_cores mcud_run_cores_o16_c16_a4
 
 #endif

@@ -197,7 +197,14 @@ const int8_t *residual_output(void)
 
 void residual_run(void)
 {
-    mcud_run(&residual_program);
+    if (MCUD_CALLS) { /* with less flash and time than the loop over the schedule */
+        mcud_run_whole(&operators[0]); /* conv_a */
+        mcud_run_whole(&operators[1]); /* conv_b */
+        mcud_run_whole(&operators[2]); /* conv_c */
+        mcud_run_whole(&operators[3]); /* add */
+    } else {
+        mcud_run(&residual_program);
+    }
 }
 
 void residual_step(uint32_t step)
