@@ -23,8 +23,9 @@ def _divisors(text: str) -> tuple[float, ...]:
 
 
 def sample_options(command: Command) -> Command:
-    """Add --input and --expected, tuples of paths, one per input and output of the model, and those of
-    `reading_options`.
+    """Add --input and --expected, each a tuple with a path for each input or output of the model.
+
+    Also adds the options of `reading_options`.
     """
     inputs = click.option(
         "--input",
@@ -33,7 +34,7 @@ def sample_options(command: Command) -> Command:
         type=InputFile(),
         multiple=True,
         help="Value of the next input, in the model file's layout: .npy, .csv, .bin or .raw (plain bytes), "
-        ".wav, .png or .jpg. Repeat the set of inputs for more runs; values are drawn if none is given.",
+        ".wav, .png or .jpg. Repeat the set of inputs for more runs; without --input, values are random.",
     )
     expected = click.option(
         "--expected",

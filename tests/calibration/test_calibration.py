@@ -222,7 +222,7 @@ def text_of(**changes: object) -> str:
     (text_of(whole=1e300), "whole: Input should be less than or equal to 1000"),
     (text_of(whole=float("inf")), "whole: Input should be a finite number|whole: .*1000"),
     (text_of(compiler="\x1b[2J"), "compiler: .*without control characters"),
-    (text_of(board="stm32f411"), "board is stm32f411, and stm32f405 of stm32f405 here: calibrate"),
+    (text_of(board="stm32f411"), "board is stm32f411, but has to be stm32f405 for stm32f405: calibrate"),
     (text_of(clock_hz=1), "clock_hz is 1, and 168000000 of stm32f405"),
     (text_of(estimates="instructions"), "estimates is instructions, and cycles of stm32f405"),
     ("[]", "the file: Input should be an object"),

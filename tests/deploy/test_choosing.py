@@ -172,7 +172,7 @@ def test_a_percent_of_the_peak_is_worth_as_much_flash_as_one_of_time(
     both = replace(model, variants=variants)
     chosen = fastest(both, by_constants(0), nothing_known(model.graph), inf)
     steps, tiled = unsplit_schedule(chosen, Effort.of(5)).steps, whole(model.graph)
-    limits = KernelLimits(1e9, inf, roomy_bytes=roomy)
+    limits = KernelLimits(1e9, inf, fit_bytes=roomy)
     cut, _ = choose_kernels(chosen, tiled, steps, by_constants(0), limits)
     least = live_peak(tiled, steps, cut.min_scratch.work)[0]
     assert (live_peak(tiled, steps, cut.work)[0] == least) == (wide or roomy < inf)

@@ -4,7 +4,7 @@
 
 #include "mcud_mac_f32_vfp.h"
 
-/* 37 instructions for 8 products */
+/* 32 instructions for 8 products, 40 without fused multiplication */
 static inline void mcud_add_pairs_1x4_s4(const float *x, const uint32_t *w, int32_t values, float sums[4])
 {
     int32_t t0;

@@ -1,4 +1,4 @@
-/* The parts of lstm_s8.h that have a variant by vectors, with the same bits.
+/* The parts of the kernel lstm_s8 that also exist by vectors (MVE); both give the same results, bit for bit.
  *
  *   mcud_lstm_product  products of one step with the weights of all gates
  *   mcud_lstm_update   the next states of all cells
@@ -14,9 +14,9 @@ enum { MCUD_GATES = 4 };
 
 /* Weights of all gates, with their biases and scales. */
 typedef struct {
-    const int32_t *weights;
-    const int32_t *biases;
-    const int32_t *scales; /* [MCUD_GATES][2] */
+    const int32_t *weights; /* records of mcud_dot_row_s8: a word is four int8 weights */
+    const int32_t *biases;  /* [MCUD_GATES][hidden, in fours] */
+    const int32_t *scales;  /* [MCUD_GATES][2]: multiplier and exponent */
 } mcud_lstm_weights;
 
 /* The parameters of the step from gates to states, see lstm_s8.h. */

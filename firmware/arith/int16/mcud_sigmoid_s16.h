@@ -8,7 +8,7 @@
 
 enum { MCUD_SIGMOID_LAST = 255 };
 
-/* The logistic function of a magnitude, times 2^25; interpolates by the lowest `bits` bits of the magnitude. */
+/* The logistic function of a magnitude, times 2^(16 + bits); interpolates by the lowest `bits` bits of it. */
 static inline int32_t mcud_sigmoid_between(const uint16_t *table, int32_t magnitude, int32_t bits)
 {
     const int32_t place = magnitude >> bits;

@@ -22,9 +22,9 @@ typedef struct {
     int32_t row_values;       /* kernel_cols * group_inputs */
     int32_t group_words;      /* of the records of one group */
     int32_t in_runs;          /* 1 if the taps of a window's row lie side by side in the input */
-    int32_t first_inside;     /* output columns [first_inside, end_inside) have such windows without padding */
+    int32_t first_inside;     /* with in_runs, output columns [first_inside, end_inside) have no padding */
     int32_t end_inside;
-    int32_t is_column;        /* 1 if rows have one window, whose taps without padding are contiguous in the input */
+    int32_t is_column;        /* 1 if a row has one window, and its taps inside the input are contiguous there */
     int32_t input_zero_point; /* -128..127 */
     mcud_channel_quant quant;
     mcud_act_s8 act;

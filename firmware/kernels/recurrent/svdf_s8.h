@@ -1,4 +1,5 @@
-/* The time filter of SVDF, int8: out[u] = bias[u] + the sum over the filters of u of state * weights.
+/* The time filter of SVDF, int8: out[u] is bias[u] plus the sum of state * weights over all
+ * values of the `rank` filters of unit u.
  *
  * in[0]    int8 [1][1][units * rank], the newest values
  * in[1]    int8 [1][units * rank][memory], the last values of each filter, oldest first; updated in place

@@ -3,7 +3,7 @@
 #include "mcud_quant.h"
 #include "mcud_table_s16.h"
 
-/* The number of zero bits before the first one; value > 0. */
+/* The number of zero bits above the highest bit that is set; value > 0. */
 static int32_t leading_zeros(int32_t value)
 {
     int32_t bits = 0;
@@ -19,7 +19,7 @@ static void softmax(const mcud_softmax_s16_params *params, const int16_t *x, int
     for (int32_t i = 0; i < params->count; i++) {
         largest = x[i] > largest ? x[i] : largest;
     }
-    int32_t sum = 0; /* of values up to 32767; 16 integer bits */
+    int32_t sum = 0; /* in units of 2^-15, as the values are */
     for (int32_t i = 0; i < params->count; i++) {
         const int32_t scaled = mcud_scale_twice(x[i] - largest, params->multiplier, params->exponent);
         const int32_t value = mcud_interpolate_s16(params->exponentials, mcud_clamp(scaled + INT16_MAX, INT16_MIN, INT16_MAX));
@@ -28,6 +28,7 @@ static void softmax(const mcud_softmax_s16_params *params, const int16_t *x, int
     }
     const int32_t zeros = leading_zeros(sum);
     const int32_t normal = (int32_t)((((int64_t)sum << (zeros - 1)) + (1 << 13)) >> 14); /* 1 to 2, in units of 2^-16 */
+    /* the index of a table is signed: -32768 stands for 1, 32767 for nearly 2 */
     const int32_t above = mcud_clamp(normal - (1 << 16) - (1 << 15), INT16_MIN, INT16_MAX);
     const int32_t reciprocal = mcud_interpolate_s16(params->reciprocals, above);
     const int32_t shift = 31 - zeros;

@@ -24,7 +24,10 @@ _Factor = Annotated[float, Field(gt=0, le=MOST_FACTOR, allow_inf_nan=False, stri
 
 
 class FactorsFile(Facts):
-    """Factors of a board at a clock: cycles for each unit of `estimates`. `version`: that of mcudeploy."""
+    """Factors of a board at a clock: measured cycles for each estimated one, or instruction.
+
+    `estimates`: which of both. `version`: that of mcudeploy. `whole`: the factor of kinds without their own.
+    """
 
     board: BoardName
     core: Core
@@ -69,7 +72,7 @@ def factors_of_file(board: Board) -> KernelFactors | None:
     for name, value in wanted.items():
         if (stated := getattr(file, name)) != value:
             raise ConfigError(
-                f"{path}: {name} is {stated}, and {value} of {board.name} here: calibrate the board again, "
-                "or remove the file"
+                f"{path}: {name} is {stated}, but has to be {value} for {board.name}: calibrate the board "
+                "again, or remove the file"
             )
     return KernelFactors(file.factors, file.whole)

@@ -56,7 +56,7 @@ _METHODS = ("auto", "rpo", "lifetime_bfs", "chain_dfs", "deferred_updates", "ref
     "--link-latency",
     metavar="CYCLES",
     type=Finite(min=0),
-    help="Cycles of each transfer beside its bytes.  [default: 0]",
+    help="Cycles that each transfer takes in addition to those of its bytes.  [default: 0]",
 )
 @click.option("--recompute", is_flag=True, help="Operators may run again.")
 @click.option(
@@ -80,7 +80,8 @@ def order(
 ) -> None:
     """Order a dependency graph, such as a training step, or a model, so that it needs the least memory.
 
-    GRAPH: a JSON file, or a model (.onnx, .tflite) with portable kernels; see `graph export` for a board's.
+    GRAPH: a JSON file, or a model (.onnx, .tflite). A model gets the sizes of the portable kernels;
+    `graph export --board` makes a graph with those of a board.
 
     With --memory, whole tensors leave that memory over a link or are recomputed, at the least cost in time.
     """

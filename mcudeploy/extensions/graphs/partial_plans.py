@@ -82,7 +82,7 @@ def plan_of_cuts(model: Model, board: Board, options: Options, path: Path, progr
 
     unlimited = task(inf)
     state = _state(unlimited.space, content, path)
-    segments = Segments(unlimited.space.flow, unlimited.space.order, unlimited.lean.work)
+    segments = Segments(unlimited.space.flow, unlimited.space.order, unlimited.min_scratch.work)
     cut = candidate_of(unlimited, segments, state)
     own_overhead = 100 * (cut.ticks / unsplit.estimate.ticks - 1)
     for max_overhead in (options.overhead_limit, max(own_overhead, 0.0) + _SPARE_PERCENT, inf):

@@ -106,8 +106,8 @@ def _table(console: Console, report: Values) -> None:
         [
             ("link", f"{report['link']}, modelled: bytes over its rate"),
             ("a frame every", f"{1000 * report['frame_seconds']:.2f} ms, limited by {report['bottleneck']}"),
-            ("throughput", f"{report['throughput_ratio']:.2f} times all operators in sequence"),
-            ("piped", _piped(report)),
+            ("throughput", f"{report['throughput_ratio']:.2f} times that of all operators in sequence"),
+            ("this run", _piped(report)),
             ("first frame after", f"{1000 * report['latency_seconds']:.2f} ms"),
             ("sent again", count_text(resends, "packet")),
         ],
@@ -116,14 +116,15 @@ def _table(console: Console, report: Values) -> None:
 
 
 def _piped(report: Values) -> str:
-    """The rate of the frames that went through the chain."""
+    """The rate of the frames that this run sent through the chain."""
     times = report["piped"]
     method = {
         "clock": "measured by the clocks of the host and the last board",
-        "replay": "counted by the boards, replayed over the lines' rate",
+        "replay": "simulated from the ticks that the boards counted and the rate of the link",
     }[times["method"]]
     ratio = times["throughput_ratio"]
-    return f"a frame every {1000 * times['frame_seconds']:.2f} ms, {ratio:.2f} times, {method}"
+    rate = f"a frame every {1000 * times['frame_seconds']:.2f} ms"
+    return f"{rate}, {ratio:.2f} times the throughput in sequence, {method}"
 
 
 def _verdict(console: Console, report: Values) -> None:

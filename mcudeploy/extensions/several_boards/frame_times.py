@@ -46,8 +46,8 @@ def replayed(record: ChainRecord, ticks_hz: Sequence[float], transfers: Sequence
 def _ticks_of_frames(record: ChainRecord, number: int, frames: int) -> list[float]:
     """Return the ticks of each frame on a board.
 
-    Frames between two recorded states get equal shares of the ticks of their runs. All frames get equal
-    shares of the links' ticks, since links work for several frames at a time.
+    Frames between two readings of the board's status get equal shares of the ticks of their runs. All frames
+    get equal shares of the links' ticks, since links work for several frames at a time.
     """
     links = record.states[-1][number].link_ticks / frames
     ticks: list[float] = []

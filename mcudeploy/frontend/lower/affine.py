@@ -28,16 +28,16 @@ from mcudeploy.ops.matrix.block_weights import BlockDense
 
 _Doubles = NDArray[np.float64]
 _ZERO_FACTOR_BIAS = 2.0**20
-"""Bias, in accumulator units, of an int8 channel whose factor is 0: its scale is chosen for this bias."""
+"""An int8 channel with factor 0 gets the scale with which its bias is this number of accumulator units."""
 _MAX_ACCUMULATOR = 2.0**31 - 2.0**20
 """Largest accumulator that is allowed; the rest of 32 bits is reserved for rounding of the file's scales."""
 _MAX_COARSE_BIAS = 2.0**30
-"""Largest bias, in accumulator units, of a channel whose weights get larger steps so that its bias fits."""
+"""A channel whose bias does not fit gets the scale with which it is this number of accumulator units."""
 
 _OTHER_WEIGHTS = "its weights are not 8 bits with one scale for each output channel"
 _LOSES_BIAS = "its bias, rounded to units of the sums, would move results by more than half a step"
 _MIN_STATED_ROUNDING = 1e-4
-"""Smallest change of a result, in output steps, by rounding of its bias that the graph states."""
+"""The graph states the rounding of a bias if it changes a result by more than this part of an output step."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,7 +120,7 @@ class QuantizedWeights:
 def emit_linear(
     builder: Builder, node: Node, shape: tuple[int, ...], axis: int, *, linear: Linear, reader: Reader
 ) -> None:
-    """Emit the Conv2d of a node whose first activation input is inputs[0], and define its result.
+    """Emit the Conv2d of a node, which reads its first input that is not a constant, and define its result.
 
     `shape` is the ONNX shape of the result, `axis` its channel axis.
     """
@@ -153,10 +153,10 @@ def emit_linear(
 def _keeps_bias(linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float) -> bool:
     """Whether rounding the bias to accumulator units moves every result by at most half an output step.
 
-    It does not if a quantiser gave an input that is always zero a large scale.
+    A result moves further if a quantiser chose a large scale for an input that is always zero.
     """
-    units = weights.scale * input_scale
-    moved = np.abs(linear.biases() - quantized_bias(linear, units) * units)
+    unit = weights.scale * input_scale
+    moved = np.abs(linear.biases() - quantized_bias(linear, unit) * unit)
     return bool(np.all(moved <= 0.5 * output_scale))
 
 
@@ -180,7 +180,7 @@ def emit_float(builder: Builder, node: Node, linear: Linear, reading: ConvRead, 
 
 
 def _pixels(builder: Builder, reading: ConvRead) -> str | None:
-    """The tensor in a shape of which each output pixel reads exactly one pixel; None for other windows."""
+    """The tensor, viewed so that each output pixel reads one pixel; None if the windows read several."""
     conv, shape = reading.op.windowing, builder.shape_of(reading.tensor)
     if conv.is_pointwise and conv.stride == (1, 1):
         return reading.tensor
@@ -209,15 +209,15 @@ def _float_weights(linear: Linear, weights: Constant) -> dict[str, ConstantArray
 def _int8_constants(
     linear: Linear, weights: QuantizedWeights, input_scale: float, output_scale: float
 ) -> dict[str, ConstantArray]:
-    units = weights.scale * input_scale
-    bias = quantized_bias(linear, units)
+    unit = weights.scale * input_scale
+    bias = quantized_bias(linear, unit)
     constants: dict[str, ConstantArray] = {
         "weights": weights.integers,
         "bias": bias,
         "weight_scale": weights.scale.astype(np.float32),
     }
-    rounding = np.abs(linear.biases() / units - bias)
-    if np.any(rounding * units > _MIN_STATED_ROUNDING * output_scale):
+    rounding = np.abs(linear.biases() / unit - bias)
+    if np.any(rounding * unit > _MIN_STATED_ROUNDING * output_scale):
         constants["bias_rounding"] = rounding.astype(np.float32)
     return constants
 
@@ -230,8 +230,8 @@ def quantized_weights(linear: Linear, weights: Constant, input_scale: float) -> 
     stored = stored_weights(linear, weights)
     if stored is None:
         return None
-    smallest = np.maximum(np.abs(linear.biases()), 1e-6) / (input_scale * _ZERO_FACTOR_BIAS)
-    return replace(stored, scale=np.where(stored.scale == 0, smallest, stored.scale))
+    zero_factor_scale = np.maximum(np.abs(linear.biases()), 1e-6) / (input_scale * _ZERO_FACTOR_BIAS)
+    return replace(stored, scale=np.where(stored.scale == 0, zero_factor_scale, stored.scale))
 
 
 def stored_weights(linear: Linear, weights: Constant) -> QuantizedWeights | None:

@@ -79,7 +79,7 @@ def aligned(
 def _common_layout(builder: Builder, operands: Operands, shape: tuple[int, ...]) -> tuple[Shape, IndexArray]:
     """The stored shape and positions of the largest activation, or the default if none has the result's size.
 
-    A view of the stored shape is preferred under which the other operand repeats along whole dimensions.
+    A view of the stored shape is preferred if the other operand repeats along whole dimensions of it.
     """
     for operand in operands:
         if isinstance(operand, OnnxValue) and operand.index.size == prod(shape):
@@ -116,7 +116,7 @@ def _merged(operands: Operands, shape: tuple[int, ...]) -> list[Shape]:
 def _needs_no_copy(
     operand: OnnxValue | Constant, shape: tuple[int, ...], index: IndexArray, stored: Shape
 ) -> bool:
-    """Whether a layout has each element of an operand once: it repeats along whole dimensions only."""
+    """Whether an operand fits a layout without a copy: its repeats, if any, are along whole dimensions."""
     places = positions(operand.shape) if isinstance(operand, Constant) else operand.index
     return _broadcast_positions(places, shape, index, stored).size == places.size
 
@@ -124,6 +124,6 @@ def _needs_no_copy(
 def _broadcast_positions(
     places: IndexArray, shape: tuple[int, ...], index: IndexArray, stored: Shape
 ) -> IndexArray:
-    """The positions of an operand in the layout of a result, with size 1 along dimensions of equal ones."""
+    """The positions of an operand in a result's layout; size 1 along dimensions that do not change them."""
     wanted = scattered(index, stored, np.broadcast_to(places, shape))
     return compressed(np.asarray(wanted, np.int32))

@@ -1,4 +1,4 @@
-"""Inputs of an ONNX model that the user makes constants, or states that have outputs of the run before."""
+"""Inputs of an ONNX model that the user makes constants, or states: outputs that the next run reads."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _NUMBERS = frozenset(
 _UNTYPED = frozenset({"MatMulNBits", "GatherBlockQuantized"})
 """Operators whose results ONNX does not infer; they have the type of the scales, the third input."""
 _MIN_OPSET = 12
-"""First opset with the constants of the functions by which the reference computes states."""
+"""First opset whose Constant has `value_ints`, which the functions of states use in the reference."""
 
 
 def apply_choices(proto: ModelProto, choices: InputChoices) -> Stateful:
@@ -183,15 +183,15 @@ def _add_states(
     graph.output.remove(graph.output[outputs.index(output)])
     graph.input.remove(value)
     return [
-        _queued(graph, known, part, last)
-        or written(graph, known, part, last)
-        or _replaced(graph, part, last)
-        for part, last in parts_of(proto, known, value, output)
+        _queued(graph, known, part, part_output)
+        or written(graph, known, part, part_output)
+        or _replaced(graph, part, part_output)
+        for part, part_output in parts_of(proto, known, value, output)
     ]
 
 
-def _state_shape(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None:
-    """State the shape of a value that a node of the private domain computes."""
+def _declare_shape(graph: GraphProto, name: str, kind: int, sizes: Sequence[int]) -> None:
+    """Declare the shape of a value that a node of the private domain computes: ONNX does not infer it."""
     graph.value_info.append(helper.make_tensor_value_info(name, kind, sizes))
 
 
@@ -201,20 +201,20 @@ def _replaced(graph: GraphProto, value: ValueInfoProto, output: str) -> KeptStat
     before, copy, newest, after = (
         unused_name(graph, f"{name}_{part}") for part in ("before", "copy", "newest", "after")
     )
-    inner = _constant(graph, f"{name}_sizes", sizes)
-    outer = _constant(graph, f"{name}_stored", [1, *sizes])
+    own_shape = _constant(graph, f"{name}_sizes", sizes)
+    stored_shape = _constant(graph, f"{name}_stored", [1, *sizes])
     graph.input.append(helper.make_tensor_value_info(before, kind, [1, *sizes]))
     first = [
         helper.make_node(LOAD, [before], [copy], f"{name}_load", domain=DOMAIN),
-        helper.make_node("Reshape", [copy, inner], [name], f"{name}_reshape"),
+        helper.make_node("Reshape", [copy, own_shape], [name], f"{name}_reshape"),
     ]
     last = [
-        helper.make_node("Reshape", [output, outer], [newest], f"{name}_newest"),
+        helper.make_node("Reshape", [output, stored_shape], [newest], f"{name}_newest"),
         _queue_node(newest, before, after, 0, 1),
     ]
     refill(graph.node, [*first, *graph.node, *last])
-    _state_shape(graph, copy, kind, [1, *sizes])
-    _state_shape(graph, after, kind, [1, *sizes])
+    _declare_shape(graph, copy, kind, [1, *sizes])
+    _declare_shape(graph, after, kind, [1, *sizes])
     return KeptState(before, after, "")
 
 
@@ -255,14 +255,14 @@ def _queued(
         return None
     rows = _rows_left_out(graph, tail, axis, stored)
     if rows is None or stored[axis] != rows + sizes[axis] or rows > sizes[axis]:
-        return None  # a state that is replaced takes less memory
+        return None  # with more new rows than kept ones, `_replaced` takes less memory than a queue
     before = unused_name(graph, f"{name}_before")
     graph.input.append(helper.make_tensor_value_info(before, kind, stored))
     at = list(graph.node).index(joined)
     graph.node[at].CopyFrom(_queue_node(joined.input[1], before, result, axis, rows))
     for info in [info for info in graph.value_info if info.name == result]:
         graph.value_info.remove(info)
-    _state_shape(graph, result, kind, stored)
+    _declare_shape(graph, result, kind, stored)
     return KeptState(before, result, "")
 
 

@@ -29,7 +29,7 @@ class Variable:
     reads: list[TfliteOperator] = field(default_factory=list)
     assigned: list[TfliteOperator] = field(default_factory=list)
     later: dict[int, int] = field(default_factory=dict)
-    """By number of a read that comes after an assignment, the assigned tensor."""
+    """From the number of each read after an assignment to the number of the tensor that was assigned."""
     initial: TfliteTensor | None = None
 
 
@@ -39,12 +39,15 @@ def initial_value(tensor: TfliteTensor, initial: TfliteTensor | None) -> NDArray
     Without one it is the zero point, as in TensorFlow Lite Micro.
     """
     if tensor.dtype is None:
-        raise Unsupported(f"tensor {tensor.label}, its state, is {tensor.kind}")
+        raise Unsupported(f"tensor {tensor.label}, its state, has the unsupported type {tensor.kind}")
     if initial is None:
         zero = 0 if tensor.scales is None else tensor.scales.zero_point[0]
         return np.full(tensor.shape, zero, tensor.dtype)
     if initial.kind != tensor.kind or initial.elements != tensor.elements:
-        raise Unsupported(f"tensor {tensor.label}, its state, starts from {initial.kind} {initial.shape}")
+        raise Unsupported(
+            f"tensor {tensor.label}, its state, is {tensor.kind} {tensor.shape}, but its initial value is "
+            f"{initial.kind} {initial.shape}"
+        )
     return initial.array().reshape(tensor.shape).astype(tensor.dtype)
 
 
@@ -63,7 +66,7 @@ class VariableState:
     initial: TfliteTensor | None
     _name: str = ""
     _initial_name: str = ""
-    _after: str = ""
+    _newest_name: str = ""
 
     def constant(self, writer: Writer, operator: TfliteOperator) -> None:
         """Read a variable that is never assigned."""
@@ -87,14 +90,14 @@ class VariableState:
         self._enter(writer, operator, 1)
 
     def delay(self, writer: Writer, operator: TfliteOperator) -> None:
-        """Assign a value before the read of the last run's value: append it to a state of two values."""
+        """Assign a value, but keep that of the last run for a later read: the state has both values."""
         self._begin(writer, 2)
         self._enter(writer, operator, 2)
 
     def delayed(self, writer: Writer, operator: TfliteOperator) -> None:
         """Read the last run's value from a state of two values."""
         limits = [writer.int64([end]) for end in (0, 1, 0)]
-        past = writer.node("Slice", [self._after, *limits])
+        past = writer.node("Slice", [self._newest_name, *limits])
         writer.keep(writer.output(operator), writer.reshaped(past, self.tensor.shape))
 
     def _enter(self, writer: Writer, operator: TfliteOperator, times: int) -> None:
@@ -102,9 +105,9 @@ class VariableState:
         if value.elements != self.tensor.elements or value.kind != self.tensor.kind:
             raise Unsupported(f"it assigns {list(value.shape)} to a state of {list(self.tensor.shape)}")
         newest = writer.reshaped(writer.raw(value), (1, *self.tensor.shape))
-        self._after = queue_node(writer, (newest, self._name), 0, 1)
-        writer.declare(self._after, (times, *self.tensor.shape), self.tensor.dtype or "")
-        writer.keep_state(self._name, self._after, self._initial_name)
+        self._newest_name = queue_node(writer, (newest, self._name), 0, 1)
+        writer.declare(self._newest_name, (times, *self.tensor.shape), self.tensor.dtype or "")
+        writer.keep_state(self._name, self._newest_name, self._initial_name)
 
 
 def queue_node(writer: Writer, inputs: tuple[str, str], axis: int, rows: int) -> str:
@@ -125,27 +128,27 @@ def queue_of(contents: Contents, variable: Variable) -> dict[int, Translation] |
     if len(variable.reads) != 1 or len(variable.assigned) != 1:
         return None
     (read,), (assigned,) = variable.reads, variable.assigned
-    older = _only_reader(contents, read.outputs[0])
-    if older is None:
+    reader = _only_reader(contents, read.outputs[0])
+    if reader is None:
         return None
-    keeps_all = older.op in _SLICES
-    joined = _only_reader(contents, older.outputs[0]) if keeps_all else older
+    drops_before = reader.op in _SLICES  # the second form: rows are dropped before the concatenation
+    joined = _only_reader(contents, reader.outputs[0]) if drops_before else reader
     if joined is None or joined.op != "CONCATENATION" or len(joined.inputs) != 2:
         return None
-    if joined.inputs[0] != (older if keeps_all else read).outputs[0]:
+    if joined.inputs[0] != (reader if drops_before else read).outputs[0]:
         return None
     queue = _Queue(contents, joined, contents.tensors[read.outputs[0]], variable.initial)
     if not queue.fits():
         return None
     all_rows, kept_rows = joined.outputs[0], assigned.inputs[1]
-    if keeps_all:
-        fits = kept_rows == all_rows and _drops_first(contents, older, read.outputs[0], queue.moved)
-        return {older.index: nothing, joined.index: queue.translate} if fits else None
+    if drops_before:
+        fits = kept_rows == all_rows and _drops_first(contents, reader, read.outputs[0], queue.moved)
+        return {reader.index: nothing, joined.index: queue.translate} if fits else None
     producer = next((it for it in contents.operators if kept_rows in it.outputs), None)
     if producer is None or not _drops_first(contents, producer, all_rows, queue.moved):
         return None
-    unread = _readers(contents, kept_rows) == [assigned] and kept_rows not in contents.outputs
-    return {joined.index: queue.translate, **({producer.index: nothing} if unread else {})}
+    only_assigned = _readers(contents, kept_rows) == [assigned] and kept_rows not in contents.outputs
+    return {joined.index: queue.translate, **({producer.index: nothing} if only_assigned else {})}
 
 
 @dataclass(frozen=True, slots=True)

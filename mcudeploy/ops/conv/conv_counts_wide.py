@@ -12,9 +12,9 @@ from mcudeploy.ops.common import counts_of_rows, merged, scaled
 from mcudeploy.ops.conv.conv_counts import Fields, expanded, windows_expanded
 
 _UNROLLED_CHANNELS = (1, 3)
-"""Input channels for which conv2d_s8_first_wide has loops without a loop over channels."""
+"""Numbers of input channels for which conv2d_s8_first_wide has the loop over channels unrolled."""
 _UNROLLED = 8
-"""Pairs of values in a turn, see mcud_wide_s8_dsp.h."""
+"""Pairs of values in a turn, a pass of the unrolled loop of mcud_wide_s8_dsp.h."""
 
 
 def pixel_blocks(pixels: int, most: int) -> dict[int, int]:
@@ -69,8 +69,8 @@ def _first_part(fields: Fields, outputs: Interval) -> Counts:
     column = np.arange(columns) + outputs.lo * fields["window.stride_cols"] - fields["window.pad_left"]
     inside = int(((column >= 0) & (column < fields["dims.input_cols"])).sum())
     loops = channels if channels in _UNROLLED_CHANNELS else "any"
-    last = min(kernel_rows, 3) if kernel_rows % 2 else 0
-    expansions = {"two": (kernel_rows - last) // 2, "one": int(last == 1), "three": int(last == 3)}
+    odd = min(kernel_rows, 3) if kernel_rows % 2 else 0  # rows expanded at a time, after pairs of rows
+    expansions = {"two": (kernel_rows - odd) // 2, "one": int(odd == 1), "three": int(odd == 3)}
     each: Counts = {"parts": 1, "expansions": sum(expansions.values())}
     for rows_at_once, times in expansions.items():
         each[f"{rows_at_once}_{loops}"] = times * inside
@@ -83,7 +83,10 @@ def _first_part(fields: Fields, outputs: Interval) -> Counts:
 
 
 def multiplied(blocks: Mapping[int, int], channels: int, pairs: int) -> Counts:
-    """Counts of multiplying blocks of pixels to two channels at a time, of one pixel to four."""
+    """Counts of products: of two channels at a time with several pixels, of four with one pixel.
+
+    `records`: the number of these groups of channels, over all blocks.
+    """
     counts: Counts = {}
     for pixels, times in blocks.items():
         together = 4 if pixels == 1 else 2

@@ -20,7 +20,9 @@ from mcudeploy.ops.common import (
 
 @dataclass(frozen=True, slots=True)
 class WriteRows(PlainOperator):
-    """Positions, int32 (1, 1, count), x (1, blocks * count, width), state (1, ...), ... -> the state with x.
+    """Rows of an input x, written to a state at given positions.
+
+    Inputs: positions, int32 (1, 1, count); x (1, blocks * count, width); the state (1, ...); any others.
 
     The state has `blocks` blocks of `rows` rows; in each, row positions[i] becomes row i of the same block
     of x. Negative positions count from the end, and those outside are not written. Positions may be
@@ -37,7 +39,7 @@ class WriteRows(PlainOperator):
 
     @property
     def continues(self) -> int:
-        """The state."""
+        """The number of the input that is the state."""
         return 1 if self.constant_positions else 2
 
     def loops(self, inputs: tuple[Shape, ...]) -> LoopNest:
@@ -79,5 +81,5 @@ class WriteRows(PlainOperator):
         return (self.continues,)
 
     def indexed_rows(self, operator: Operator, inputs: tuple[Tensor, ...]) -> int | None:
-        """The rows of a block."""
+        """The rows of a block, of which the positions are indices; None if these are constants."""
         return None if self.constant_positions else self.rows

@@ -33,13 +33,13 @@ _PRICE_PARTS = 1, 1 / 2, 1 / 4, 1 / 8
 
 class KernelLimits(NamedTuple):
     """`ticks`: those that a schedule may take. `flash_bytes`: for its constants. `peak_bytes`: a peak that is
-    low enough. `roomy_bytes`: the highest peak that is worth less flash.
+    low enough. `fit_bytes`: up to this peak, less flash is worth a higher peak.
     """
 
     ticks: float
     flash_bytes: float
     peak_bytes: float = 0.0
-    roomy_bytes: float = inf
+    fit_bytes: float = inf
 
 
 class _Variant(NamedTuple):
@@ -199,7 +199,7 @@ def choose_kernels(
     least = inf
     for level in levels:
         peak_ticks = fast.ticks * level / floor
-        beyond = level > limits.roomy_bytes or bool(limits.peak_bytes)
+        beyond = level > limits.fit_bytes or bool(limits.peak_bytes)
         if peak_ticks + fewest >= least or (beyond and least < inf):
             break
         picked = _within(variants, level, byte_ticks, limits)

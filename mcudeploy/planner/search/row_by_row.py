@@ -22,7 +22,7 @@ _SHARES = (0.9, 0.5, 0.3)
 
 def row_by_row(task: SearchTask) -> Iterator[Candidate]:
     """Yield candidates that cut each operator separately, within the latency limit with stalls."""
-    space, work = task.space, task.lean.work
+    space, work = task.space, task.min_scratch.work
     segments = Segments(space.flow, space.order, work)
     room = sum(task.board.room(memory) for memory in task.board.memories if memory.is_fast)
     for state in _states(space, work, room):
@@ -34,7 +34,7 @@ def candidate_of(task: SearchTask, segments: Segments, state: State) -> Candidat
     """Return the candidate with these cuts, in the order of the simulated segments."""
     space = task.space
     tiled, steps = space.tiled(state), segments.steps(space.cut_segments(state))
-    peak_bytes, peak_step = live_peak(tiled, steps, task.lean.work)
+    peak_bytes, peak_step = live_peak(tiled, steps, task.min_scratch.work)
     schedule, level_bytes = Schedule(steps, "feasible"), max(peak_bytes, task.sufficient_bytes)
     ticks = task.variants.ticks(space.step_rows(state))
     return Candidate(state, tiled, schedule, peak_bytes, peak_step, ticks, level_bytes)

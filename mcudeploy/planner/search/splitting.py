@@ -106,7 +106,7 @@ class _FormSearch:
         self.task, self.best = task, unsplit
         self.current = Round([], [plan for plan in plans if task.keeps(plan)])
         space = task.space
-        segments = Segments(space.flow, space.order, task.lean.work)
+        segments = Segments(space.flow, space.order, task.min_scratch.work)
         self.problem = CutProblem(space, segments, task.variants, task.most_ticks, task.sufficient_bytes)
         self.search = BestFirst(self.problem, start=start, report=_packing(task, report))
         self.interrupted = self.settled = self.gained = False
@@ -262,7 +262,7 @@ class _FusedSearch:
         """Return the problem of a form, made once."""
         if chains not in self._problems:
             task = self._task(chains) if chains else self._plain.task
-            segments = Segments(task.space.flow, task.space.order, task.lean.work)
+            segments = Segments(task.space.flow, task.space.order, task.min_scratch.work)
             self._problems[chains] = replace(
                 self._plain.problem,
                 space=task.space,

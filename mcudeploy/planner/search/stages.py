@@ -32,11 +32,11 @@ _MOST_RECOMPUTED, _MOST_REORDERED = 2, 3
 """Number of new candidates with recomputed halos, and of plans in other orders; all would take too long."""
 
 _MOVED_SHARE = 0.1
-"""Share of the effort left for the moves of a plan whose peak keeps a RAM limit that its arena exceeds."""
+"""Share of the remaining effort for moves of a plan whose arena exceeds the RAM limit, but not its peak."""
 
 _MOST_OFFLOADED, _OFFLOADING_SHARE, _PROMISES_SHARE = 3, 0.5, 0.3
-"""Number of plans of a round with a long search for transfers. Share of the effort left for each of these
-searches but the last, which has all, and for all short searches.
+"""Number of long searches for transfers in a round; the share of the remaining effort for each of them,
+except the last, which gets the rest; the share for all short searches together.
 """
 
 _MORE_EFFORT = 1.2
@@ -54,9 +54,9 @@ class Round:
     """The input of a stage: the new candidates of its round, and the plans of all rounds within the limit.
 
     `built`: all plans that were placed, including slower ones. `settled`: by stage, the plans on which it
-    spent at most half of its effort; more effort would give the same result. `promised`: the latency of plans
-    whose core waits, with offloading, by a short search. `offered`: by plan, the effort that its last long
-    search had.
+    spent at most half of its effort; more effort would give the same result. `promised`: by plan whose core
+    waits, the latency that a short search for transfers found. `offered`: by plan, the effort that its last
+    long search had.
     """
 
     candidates: Sequence[Candidate]
@@ -123,9 +123,9 @@ def _reordering(task: SearchTask, current: Round, effort: Effort) -> Iterator[Pl
         if _has_repeated(plan) or plan in current.settled["order"] or effort.is_spent():
             continue
         part, tiled = effort.part(_ORDER_SHARE), task.tiled(plan)
-        schedule = placing.reordered(task.lean, tiled, plan.schedule, part, placing.QUICK)
+        schedule = placing.reordered(task.min_scratch, tiled, plan.schedule, part, placing.QUICK)
         current.settle("order", plan, part)
-        if live_peak(tiled, schedule.steps, task.lean.work)[0] < plan.estimate.peak_bytes:
+        if live_peak(tiled, schedule.steps, task.min_scratch.work)[0] < plan.estimate.peak_bytes:
             yield _placed(task, tiled, replace(schedule, status="feasible"), plan.splits, effort)
 
 
@@ -163,7 +163,7 @@ def _waits(task: SearchTask, current: Round) -> bool:
 
 
 def _offloading(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
-    """Yield plans with offloading by long searches, for which short searches promise the least latency."""
+    """Yield plans with offloading: after short searches, long ones for plans of least promised latency."""
     short = effort.part(_PROMISES_SHARE)
     for plan in sorted(
         (plan for plan in current.plans if not plan.layout.transfers and plan not in current.promised),
@@ -192,7 +192,7 @@ def _moved(task: SearchTask, current: Round, plan: Plan, effort: Effort) -> Iter
 
 
 def _recomputing(task: SearchTask, current: Round, effort: Effort) -> Iterator[Plan]:
-    """Yield plans that recompute tensors, if that lowers the peak and no RAM limit is kept."""
+    """Yield plans that recompute tensors, if that lowers the peak and no plan keeps the RAM limit yet."""
     if any(map(task.fits, current.plans)):
         return
     unfinished = [*current.recomputed, *map(Recomputed.of, current.candidates[:_MOST_RECOMPUTED])]
@@ -200,7 +200,7 @@ def _recomputing(task: SearchTask, current: Round, effort: Effort) -> Iterator[P
     current.recomputed = unfinished[_MOST_RECOMPUTED:]
     for number, before in enumerate(unfinished[:_MOST_RECOMPUTED]):
         own = effort.part(1 / (_MOST_RECOMPUTED - number))
-        after = recompute(before, task.variants, task.lean.work, task.most_ticks, own)
+        after = recompute(before, task.variants, task.min_scratch.work, task.most_ticks, own)
         if not after.is_final:
             current.recomputed.append(after)
         lowest = min((plan.estimate.peak_bytes for plan in current.plans), default=inf)
@@ -231,7 +231,7 @@ def _placed(
 ) -> Plan:
     """Return the plan of a schedule, with the kernels chosen for it."""
     effort.spend(_PLAN_UNITS * len(schedule.steps))
-    limits = KernelLimits(task.most_ticks, task.board.constants_room, task.sufficient_bytes, task.roomy_bytes)
+    limits = KernelLimits(task.most_ticks, task.board.constants_room, task.sufficient_bytes, task.fit_bytes)
     model, ticks = choose_kernels(task.model, tiled, schedule.steps, task.time, limits)
     return placing.placed(model, task.board, tiled, schedule, splits=splits, ticks=ticks)
 
@@ -247,7 +247,7 @@ def _with_moves(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
 def _in_proven_order(task: SearchTask, plan: Plan, effort: Effort) -> Plan:
     """Return the plan in a better order that packs no worse, or as it is; its status says what is proven."""
     tiled = task.tiled(plan)
-    schedule = placing.reordered(task.lean, tiled, plan.schedule, effort)
+    schedule = placing.reordered(task.min_scratch, tiled, plan.schedule, effort)
     if plan.estimate.peak_bytes > schedule.lower_bound_bytes and schedule.steps != plan.schedule.steps:
         other = _with_moves(task, _placed(task, tiled, schedule, plan.splits, effort), effort)
         if placing.cost_key(other, task.board) <= placing.cost_key(plan, task.board):

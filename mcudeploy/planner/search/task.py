@@ -26,7 +26,7 @@ from mcudeploy.planner.search.tile_times import Rivals, VariantTimes
 from mcudeploy.tiling.blocks import TiledGraph
 from mcudeploy.tiling.dataflow import Dataflow
 
-_ROOMY = 0.9
+_FITTING_SHARE = 0.9
 """The part of a memory that a peak may take, so that its arena fits: packing seldom loses 10 %."""
 
 
@@ -39,7 +39,7 @@ class SearchTask:
 
     model: Model
     """In the form that is cut, with its fastest kernels."""
-    lean: Model
+    min_scratch: Model
     """With the kernels of least scratch."""
     board: Board
     space: Space
@@ -107,9 +107,9 @@ class SearchTask:
         return 0.0 if self.ram_limit == inf else max(0.0, self.ram_limit - self.beyond_peak)
 
     @property
-    def roomy_bytes(self) -> float:
+    def fit_bytes(self) -> float:
         """Return the highest peak whose arena usually fits one of the memories."""
-        return _ROOMY * max(map(self.board.room, self.board.memories))
+        return _FITTING_SHARE * max(map(self.board.room, self.board.memories))
 
     def nearly_fits(self, plan: Plan) -> bool:
         """Return whether a plan's peak keeps the RAM limit, but its arena exceeds it."""

@@ -104,7 +104,7 @@ def test_an_initial_value_of_another_size(tmp_path: Path) -> None:
     file = FlatFile()
     ios = queue(file, filled=False)
     file.call_once(rows=file.constant(np.zeros((1, 3)), np.int8))
-    with pytest.raises(ModelError, match="starts from INT8"):
+    with pytest.raises(ModelError, match="its initial value is INT8"):
         load(file.save(tmp_path, *ios))
 
 

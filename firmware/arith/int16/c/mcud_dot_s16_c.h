@@ -31,6 +31,7 @@ static inline void mcud_dot_taps_s16(const int16_t *const *taps, int32_t count, 
         const int16_t *x = taps[t] + at;
         const int16_t *z = taps[t + 1] + at;
         const int8_t *bytes = (const int8_t *)w;
+        /* two channels of the first tap, the same of the second, then the other two channels of both */
         sums[0] += x[0] * bytes[0] + z[0] * bytes[2];
         sums[1] += x[1] * bytes[1] + z[1] * bytes[3];
         sums[2] += x[2] * bytes[4] + z[2] * bytes[6];

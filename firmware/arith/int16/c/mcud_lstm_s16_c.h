@@ -26,7 +26,7 @@ static inline void mcud_lstm_product(const mcud_lstm_weights *from, const int8_t
 static inline void mcud_lstm_update(const mcud_lstm_cells *by, const int16_t *gates, int32_t cells, int8_t *h,
                                     int16_t *c)
 {
-    enum { NARROW = 15 };
+    enum { NARROW = 15 }; /* fraction bits of the logistic function and of tanh */
     const mcud_lstm_cells p = *by;
     for (int32_t k = 0; k < p.hidden; k++) {
         const int32_t input = mcud_logistic_s16(gates[k]);

@@ -15,7 +15,8 @@ static inline void mcud_expand_s16(int16_t *to, const int16_t *x, int32_t groups
     }
 }
 
-/* GCC alone gives a block all registers; the memory operand is addressed by the stack pointer. */
+/* These blocks need all registers, which GCC gives them and Clang does not. None is left for `end`, which is read from
+ * the stack. */
 #if MCUD_BLOCKS && !defined(__clang__)
 #define MCUD_PIXELS_LOOP(group)                                                                              \
     "0:\n\t" group                                                                                           \

@@ -14,7 +14,7 @@ static inline void mcud_interleave_lines(int8_t *to, int32_t line, int32_t heigh
     }
 }
 
-/* `vectors`: of a record's weights, 2 or 4. */
+/* `vectors`: the number of 16-byte vectors that the weights of a record fill, 2 or 4. */
 static inline void mcud_lines_s8(const mcud_lines_outputs *of, int32_t vectors)
 {
     const mcud_finish_s8 finish = {of->zero_point, 0, 0};
@@ -26,6 +26,7 @@ static inline void mcud_lines_s8(const mcud_lines_outputs *of, int32_t vectors)
             const int8_t *x = of->x + k * of->line + row;
             for (int32_t col = 0; col < of->outputs; col++, x += of->step) {
                 int32_t sum = record[0];
+                /* the last `row` weights are 0, and their values may lie after the line */
                 for (int32_t i = 0; i < 16 * vectors - row; i++) {
                     sum += x[i] * w[i];
                 }

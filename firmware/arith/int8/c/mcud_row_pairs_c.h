@@ -4,9 +4,10 @@
 
 #include "mcud_simd.h"
 
-/* From a column to the next one. */
+/* int16_t values from a column to the next one. */
 enum { MCUD_PAIR_STEP = 2 * MCUD_PAIR_COLUMN };
 
+/* Writes one row to one of both halves of the words; `half` is this half of the first word. */
 static inline void mcud_expand_halves(int16_t *half, mcud_pair_row row, int32_t columns, int32_t channels)
 {
     for (int16_t *const end = half + columns * MCUD_PAIR_STEP; half < end; half += MCUD_PAIR_STEP, row.at += row.step) {
@@ -49,11 +50,12 @@ static inline void mcud_two_rows_s8(const int32_t *x, int32_t order, int8_t *y, 
     const int32_t pitch = by->pitch; /* copies, since the compiler must expect a store to y to change *by */
     const int32_t row = by->row;
     for (int32_t i = 0; i < by->channels; i++, record += MCUD_PAIR_RECORD) {
-        const int8_t *const w = (const int8_t *)(record + 1);
+        const int8_t *const w = (const int8_t *)(record + 1); /* w0, w1, w1, w2 for each column of the window */
         const int32_t a0 = w[0], a1 = w[1], a2 = w[3];
         const int32_t b0 = w[4], b1 = w[5], b2 = w[7];
         const int32_t c0 = w[8], c1 = w[9], c2 = w[11];
         const int32_t bias = record[0];
+        /* the first and the last word of the factors, which may be the same word */
         const int32_t factor[2] = {record[4], record[3 + MCUD_FACTORS]};
         const int16_t *upper = (const int16_t *)(const void *)(x + 2 * i + order);
         const int16_t *lower = (const int16_t *)(const void *)(x + 2 * i + 1 - order);
@@ -79,7 +81,7 @@ static inline void mcud_one_row_s8(const int32_t *x, int32_t order, int32_t stri
     const mcud_finish_s8 finish = {by->zero_point, 0, 0};
     const int32_t pitch = by->pitch;
     for (int32_t i = 0; i < by->channels; i++, record += MCUD_PAIR_RECORD) {
-        const int8_t *const w = (const int8_t *)(record + 1);
+        const int8_t *const w = (const int8_t *)(record + 1); /* w0, w1, w1, w2 for each column of the window */
         const int32_t a0 = w[0], a1 = w[1], a2 = w[3];
         const int32_t b0 = w[4], b1 = w[5], b2 = w[7];
         const int32_t c0 = w[8], c1 = w[9], c2 = w[11];

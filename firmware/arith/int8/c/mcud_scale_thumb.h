@@ -1,5 +1,5 @@
-/* mcud_scale_32 by halves of 16 bits, since Armv6-M has no multiplication to 64 bits; the lowest 16 bits do not change
- * the result. */
+/* mcud_scale_32 by halves of 16 bits, since Armv6-M has no multiplication to 64 bits. The lowest 16 bits of
+ * the product do not change the rounded upper half, so they are left out. */
 #ifndef MCUD_SCALE_THUMB_H
 #define MCUD_SCALE_THUMB_H
 

@@ -1,5 +1,5 @@
-/* mcud_scale_32 by the two words of a product. From C, compilers make a full multiplication of 64 bits if the factors
- * were clamped before. */
+/* mcud_scale_32 from the two words of a 64-bit product, in assembly. From C, compilers multiply 64 by 64 bits if the
+ * factors were clamped before. */
 #ifndef MCUD_SCALE_WORDS_H
 #define MCUD_SCALE_WORDS_H
 
