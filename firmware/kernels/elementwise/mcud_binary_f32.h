@@ -56,7 +56,6 @@ static inline int32_t mcud_binary_f32_by_eight(const mcud_binary_f32_params *par
     return count;
 }
 
-/* Computes one pixel. */
 static inline void mcud_binary_f32_pixel(const mcud_binary_f32_params *params, mcud_binary_f32_functions functions,
                                          const float *a, const float *b, float *out)
 {

@@ -30,7 +30,6 @@ static byte_range second_rows(const mcud_op *op, int32_t row, int32_t end)
     return (byte_range){begin, (uint32_t)(rows * params->second_bytes)};
 }
 
-/* Runs the unit for rows [row, end). */
 static void run_unit(const mcud_op *op, int32_t row, int32_t end, byte_range second)
 {
     const mcud_elementwise_s8_npu_params *params = op->params;

@@ -76,7 +76,7 @@ static inline void mcud_npu_set_region(mcud_npu_regions *regions, int32_t number
     regions->size_bytes[number] = (uint32_t)(end - regions->base[number]);
 }
 
-/* Runs a stream. */
+/* Runs a stream; a failure calls mcud_npu_failed(). */
 static inline void mcud_npu_start(const uint32_t *words, uint32_t count, const mcud_npu_regions *regions)
 {
     const int32_t fault = mcud_npu_run(words, count, regions);
@@ -104,7 +104,6 @@ static inline int32_t mcud_npu_run_end(const mcud_tensor *tensor, int32_t row, i
     return after;
 }
 
-/* Computes rows by the core. */
 static inline void mcud_npu_by_core(const mcud_op *op, const mcud_stage_call *call, int32_t first_row, int32_t end_row)
 {
     mcud_op core = *op;

@@ -67,7 +67,6 @@ static inline void mcud_last_channels_f32(const mcud_window_pixels_f32 *from, fl
     }
 }
 
-/* Computes `count` pixels. */
 static inline void mcud_multiply_windows_f32(mcud_window_pixels_f32 *from, int32_t count, float *out)
 {
     while (count > 0) {

@@ -5,7 +5,7 @@
 
 #include <arm_mve.h>
 
-/* mcud_scale_twice */
+/* As mcud_scale_twice, in each lane. */
 static inline int32x4_t mcud_scale_twice_mve(int32x4_t sums, int32_t multiplier, int32_t exponent)
 {
     if (exponent >= 0) {
@@ -15,13 +15,13 @@ static inline int32x4_t mcud_scale_twice_mve(int32x4_t sums, int32_t multiplier,
     return vrshlq_n_s32(vaddq_s32(once, vshrq_n_s32(once, 31)), exponent);
 }
 
-/* mcud_divide_s16 of 32 bits */
+/* As mcud_divide_s16, in each lane of 32 bits. */
 static inline int32x4_t mcud_divide_mve(int32x4_t value, int32_t bits)
 {
     return vrshlq_n_s32(vaddq_s32(value, vshrq_n_s32(value, 31)), -bits);
 }
 
-/* mcud_exp_s16 of values of `bits` bits, 1..7 */
+/* As mcud_exp_s16, in each lane; `bits` is 1..7. */
 static inline int16x8_t mcud_exp_mve(int16x8_t value, int32_t bits)
 {
     static const int16_t factors[7] = {25520, 19875, 12055, 4435, 600, 11, 0};
@@ -46,7 +46,7 @@ static inline int16x8_t mcud_exp_mve(int16x8_t value, int32_t bits)
     return vpselq_s16(vdupq_n_s16(INT16_MAX), result, vcmpeqq_n_s16(value, 0));
 }
 
-/* mcud_twice_reciprocal_s16 */
+/* As mcud_twice_reciprocal_s16, in each lane. */
 static inline int16x8_t mcud_twice_reciprocal_mve(int16x8_t value)
 {
     const int16x8_t half = vaddq_n_s16(vshrq_n_s16(value, 1), 1 << 14);
@@ -58,7 +58,7 @@ static inline int16x8_t mcud_twice_reciprocal_mve(int16x8_t value)
     return x;
 }
 
-/* mcud_logistic_s16 */
+/* As mcud_logistic_s16, in each lane. */
 MCUD_NOINLINE int16x8_t mcud_logistic_mve(int16x8_t value)
 {
     const int16x8_t x = mcud_twice_reciprocal_mve(mcud_exp_mve(vminq_s16(value, vnegq_s16(value)), 3));
@@ -68,7 +68,7 @@ MCUD_NOINLINE int16x8_t mcud_logistic_mve(int16x8_t value)
     return vpselq_s16(vdupq_n_s16(1 << 14), either, vcmpeqq_n_s16(value, 0));
 }
 
-/* mcud_tanh_s16 */
+/* As mcud_tanh_s16, in each lane. */
 MCUD_NOINLINE int16x8_t mcud_tanh_mve(int16x8_t value, int32_t bits)
 {
     const int16x8_t minus = vminq_s16(value, vnegq_s16(value));

@@ -49,7 +49,7 @@ static inline int32_t mcud_even_bytes(int32_t word)
     return pair;
 }
 
-/* Bytes 1 and 3. */
+/* Bytes 1 and 3, sign-extended to 16 bits. */
 static inline int32_t mcud_odd_bytes(int32_t word)
 {
     int32_t pair;
@@ -65,7 +65,7 @@ static inline int32_t mcud_add_even_bytes(int32_t sums, int32_t word)
     return result;
 }
 
-/* Bytes 1 and 3. */
+/* Adds bytes 1 and 3 to the halves of sums. */
 static inline int32_t mcud_add_odd_bytes(int32_t sums, int32_t word)
 {
     int32_t result;
