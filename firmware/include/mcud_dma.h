@@ -1,12 +1,12 @@
 /* Transfers between memories by engines that copy while the core computes: DMA controllers.
  *
- * The kernels have weak versions of the two functions below: mcud_dma_start copies at once by the core, mcud_dma_wait
- * does nothing. So every program links and computes the same without a driver. A HAL or an application brings a driver
- * by defining both.
+ * The kernels have weak versions of the two functions below: the core copies in mcud_dma_start, and mcud_dma_wait does
+ * nothing. So every program links and computes the same without a driver. A HAL or an application brings a driver by
+ * defining both.
  *
  * What a driver promises:
- * - Transfers of one engine run in sequence, in the order of their starts. One that is queued begins when
- *   the one before has ended, whatever the core does meanwhile.
+ * - Transfers of one engine run in sequence, in the order of their starts. A queued transfer begins when
+ *   the previous one has ended, whatever the core does meanwhile.
  * - The engine reads what the core wrote before the start. After the wait, the core reads what the engine wrote. So
  *   the driver has the memory barriers. If the core has a data cache over these memories, the driver cleans the source
  *   and invalidates the target before the transfer; it invalidates the target after the transfer, too, if the core

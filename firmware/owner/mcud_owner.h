@@ -4,8 +4,8 @@
  * would disturb it is refused: it calls mcud_owner_fault(), and runs nothing. A new run of the program between two
  * steps of an earlier run takes over; the next step of the earlier run is refused (ORDER). Writes before the first
  * step, to inputs and states, are not checked. For a program on several cores, a MODEL_run() during another one is
- * refused, but another program in its arenas is not. On cores without atomic exchanges (Armv6-M, RISC-V without A) the
- * check sees no other core, and needs a privileged mode.
+ * refused, but a run of another program in its arenas is not detected. On cores without atomic exchanges (Armv6-M,
+ * RISC-V without A) the check sees no other core, and needs a privileged mode.
  */
 #ifndef MCUD_OWNER_H
 #define MCUD_OWNER_H

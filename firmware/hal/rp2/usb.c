@@ -1,6 +1,6 @@
 /* The USB device controller of RP2040 and RP2350: start, interrupt, and the requests of the host at endpoint 0.
  *
- * Not done: suspend (the chip goes on at its full current), the remedy for revisions B0 and B1 of the RP2040 at a hub
+ * Not implemented: suspend (the chip keeps its full current), the remedy for revisions B0 and B1 of the RP2040 at a hub
  * whose other ports are busy (errata RP2040-E5).
  */
 #include "usb.h"
