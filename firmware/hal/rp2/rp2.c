@@ -8,7 +8,7 @@
 
 #define FREQUENCY_1_TO_15_MHZ 0xAA0u
 #define ENABLED 0xFABu
-#define STARTUP_64_MS 3008u /* in 256 clocks of the crystal; boards are known whose crystal takes tens of ms */
+#define STARTUP_64_MS 3008u /* in 256 clocks of the crystal; on some boards it takes tens of ms */
 #define FROM_CRYSTAL 2u
 
 /* Waits without limit: only the crystal and the PLL have known rates, and without them there is no line to the host. */

@@ -14,7 +14,7 @@ enum { MOST_ROWS = 16, MOST_INPUT_ROWS = MOST_ROWS + 2 };
 typedef struct {
     const int8_t *rows[MOST_INPUT_ROWS]; /* the first column inside the input; NULL in the padding */
     const int32_t *x; /* all columns, expanded */
-    int32_t *columns; /* those inside the input */
+    int32_t *columns; /* the expanded columns inside the input */
     int32_t inside;   /* their number */
     int32_t channel;  /* the first one of up to four */
     int32_t padding;  /* four times the zero point */
