@@ -48,7 +48,8 @@ typedef struct {
     int32_t pad_left;
 } mcud_window_steps;
 
-/* The loops of an operator with two operands. Steps count elements, and are 0 if the operand broadcasts. */
+/* The loops of an operator with two operands. Steps count elements, and are 0 along axes where the operand
+ * broadcasts. */
 typedef struct {
     int32_t cols;
     int32_t channels;
@@ -98,25 +99,25 @@ typedef struct {
     int32_t ties;       /* MCUD_TIES_... */
 } mcud_wide_quant;
 
-/* [-32768, 32767] for none. */
+/* The fused activation narrows 16-bit results to [min, max]: [-32768, 32767] for none. */
 typedef struct {
     int32_t min;
     int32_t max;
 } mcud_act_s16;
 
-/* The fused activation narrows results to [min, max]: [-128, 127] for none. */
+/* The fused activation narrows int8 results to [min, max]: [-128, 127] for none. */
 typedef struct {
     int32_t min;
     int32_t max;
 } mcud_act_s8;
 
-/* [-infinity, infinity] for none; a NaN stays. */
+/* The fused activation narrows float results to [min, max]: [-infinity, infinity] for none; a NaN stays. */
 typedef struct {
     float min;
     float max;
 } mcud_act_f32;
 
-/* How a recurrent network of floats walks through time, and what its cells do. */
+/* The steps of a recurrent network of floats, and the options of its cells. */
 typedef struct {
     int32_t steps;
     int32_t inputs;
@@ -124,8 +125,8 @@ typedef struct {
     int32_t reverse; /* 0 or 1 */
     int32_t result;  /* 0: h of every step; 1: the last h; 2: the last c */
     int32_t reset_after; /* 0 or 1: the reset gate applies to the product with h */
-    int32_t states;      /* 0; 1: in[1] is the first h; 2: and in[2] the first c */
-    int32_t keeps;       /* 0 or 1: they are left there as they are after the last step */
+    int32_t states;      /* 0; 1: in[1] is the initial h; 2: in[2] is also the initial c */
+    int32_t keeps;       /* 0 or 1: in[1] and in[2] receive the states after the last step */
     float cell_clip; /* c stays in [-cell_clip, cell_clip] */
     int32_t saturates; /* 0 or 1: a gate that is NaN or beyond FLT_MAX is FLT_MAX to its function */
 } mcud_cell_f32;
@@ -149,7 +150,7 @@ typedef struct {
     float max;
 } mcud_curve_f32;
 
-/* Heads, and where their rows of keys and values lie. */
+/* Heads, and the layout of their rows of keys and values. */
 typedef struct {
     int32_t heads;
     int32_t group; /* heads that share keys and values */
@@ -162,7 +163,7 @@ typedef struct {
     float scale; /* of scores */
 } mcud_attend_heads;
 
-/* Of `count` rows, those from first + first_step * position to before end + end_step * position are live. */
+/* Of `count` rows, those in [first + first_step * position, end + end_step * position) are live. */
 typedef struct {
     int32_t count;
     int32_t first;
@@ -171,7 +172,7 @@ typedef struct {
     int32_t end_step;
 } mcud_live_rows;
 
-/* How many scales lie from a row to the next, and from a head to the next; 0 if all share them. */
+/* The number of scales from a row to the next one, and from a head to the next one; 0 if all share a scale. */
 typedef struct {
     int32_t pitch;
     int32_t head;

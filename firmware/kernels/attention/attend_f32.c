@@ -6,7 +6,7 @@
 #include "mcud_simd_f32.h"
 #include "mcud_unpacked_f32.h"
 
-/* Weights of the rows of `key`, not yet divided by their sum, which it returns. */
+/* Computes the weights of the rows of `key`, not yet divided by their sum; returns the sum. */
 static float weigh(const mcud_attend_heads *of, const float *query, const float *key, int32_t count,
                    float *weights)
 {
@@ -26,7 +26,7 @@ static float weigh(const mcud_attend_heads *of, const float *query, const float 
     return mcud_weigh_f32(weights, count, of->scale);
 }
 
-/* The sum of the rows of `value` by their weights. */
+/* Computes the sum of the rows of `value` times their weights. */
 static void mix(const mcud_attend_heads *of, const float *weights, const float *value, int32_t count,
                 float *out)
 {

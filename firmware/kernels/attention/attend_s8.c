@@ -5,7 +5,7 @@
 #include "mcud_attend.h"
 #include "mcud_simd_f32.h"
 
-/* Sums of the products of a query and of the integers of four keys. */
+/* Adds the products of a query with the integers of four keys to sums[4]. */
 static void add_4(const float *query, const int8_t *key, int32_t pitch, int32_t depth, float sums[4])
 {
     const int8_t *k1 = key + pitch;
@@ -34,7 +34,7 @@ static void apply(const mcud_row_scales *scales, const float *scale, int32_t cou
     }
 }
 
-/* Weights of the rows of `key`, not yet divided by their sum, which it returns. */
+/* Computes the weights of the rows of `key`, not yet divided by their sum; returns the sum. */
 static float weigh(const mcud_attend_s8_params *params, const float *query, const int8_t *key, const float *scale,
                    int32_t count, float *weights)
 {
@@ -56,7 +56,7 @@ static float weigh(const mcud_attend_s8_params *params, const float *query, cons
     return mcud_weigh_f32(weights, count, params->of.scale);
 }
 
-/* Eight columns of the sum of the rows of `value` by their weights, divided by `divisor`. */
+/* Computes eight columns of the sum of the rows of `value` times their weights, divided by `divisor`. */
 static void mix_8(const float *weights, const int8_t *value, int32_t pitch, int32_t count, float divisor, float *out)
 {
     float s0 = 0.0f;
@@ -88,7 +88,7 @@ static void mix_8(const float *weights, const int8_t *value, int32_t pitch, int3
     out[7] = s7 / divisor;
 }
 
-/* The sum of the rows of `value` by their weights, divided by `divisor`. */
+/* Computes the sum of the rows of `value` times their weights, divided by `divisor`. */
 static void mix(const mcud_attend_heads *of, const float *weights, const int8_t *value, int32_t count,
                 float divisor, float *out)
 {

@@ -3,13 +3,13 @@
  * in[0]    int32_t [1] the position
  * in[1]    float [of.heads][of.depth] queries
  * in[2]    int8_t keys, one row of the tensor; in[3] int8_t values, one row
- * in[4]    float scales of the keys; in[5] float scales of the values; neither, if all rows have one scale
+ * in[4]    float scales of the keys; in[5] float scales of the values; both only if rows have scales
  * out      float [of.heads][of.width]
  * scratch  float [live.count]
  *
- * A key or a value is its integer times the scale of its row. The score of a row is the sum of the products of
- * the query and the integers, times the scale. Without scales, that of the keys is part of of.scale, their zero point
- * changes no weight, and a value is value_scale * (integer - value_zero).
+ * A key or a value is its integer times the scale of its row. The score of a row is the sum of the products of the
+ * query and the integers, times the scale. Without scales of rows, of.scale includes the one scale of the keys, whose
+ * zero point changes no weight, and a value is value_scale * (integer - value_zero).
  */
 #ifndef MCUD_ATTEND_S8_H
 #define MCUD_ATTEND_S8_H

@@ -1,4 +1,4 @@
-/* What the kernels of attention of one query share: the live rows, and the weights of rows by their scores. */
+/* Common parts of the kernels of attention of one query: the live rows, and the weights of rows by their scores. */
 #ifndef MCUD_ATTEND_H
 #define MCUD_ATTEND_H
 
@@ -7,7 +7,7 @@
 #include "mcud_exponential_f32.h"
 #include "mcud_params.h"
 
-/* Rows [first, first + count). If none is live, all rows weigh the same. */
+/* The rows [first, first + count) that have weights. If no row is live, `alike` is 1: all rows have the same weight. */
 typedef struct {
     int32_t first;
     int32_t count;
@@ -26,7 +26,7 @@ static inline mcud_attended mcud_attended_rows(const mcud_live_rows *rows, int64
     return end > first ? (mcud_attended){first, end - first, 0} : (mcud_attended){0, rows->count, 1};
 }
 
-/* Scores to weights, not yet divided by their sum, which it returns. */
+/* Replaces scores by weights, not yet divided by their sum; returns the sum. */
 static inline float mcud_weigh_f32(float *scores, int32_t count, float scale)
 {
     float largest = scores[0];
