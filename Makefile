@@ -67,7 +67,7 @@ docs-test: $(VENV)/.ready $(VENV)/.packages ## run the commands of all tutorials
 
 .PHONY: league
 league: $(VENV)/.ready $(VENV)/.packages ## other tools on the networks in MODELS=models, docs/league.md: up to two hours, for once a week
-	$(BIN)/python benchmarks/league.py $(MODELS) --output $(OUTPUT)
+	$(BIN)/python benchmarks/league.py $(MODELS) --output $(OUTPUT)/league.md
 
 .PHONY: dist
 dist: $(VENV)/.ready ## wheel and sdist, built twice and compared, in dist/

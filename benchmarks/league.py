@@ -1,4 +1,4 @@
-"""The league: C of several tools for the same networks on the same emulated boards. Writes docs/league.md.
+"""The league: C of several tools for the same networks on the same emulated boards. Writes a page of docs/.
 
     python benchmarks/league.py MODELS [--models NAME,...] [--boards NAME,...] [--tools NAME,...]
 
@@ -56,7 +56,8 @@ def main() -> int:
     parser.add_argument("--time-limit", type=float, default=10.0, help="of mcudeploy's search, in seconds")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cached", action="store_true", help="measure nothing: only rows of earlier runs")
-    parser.add_argument("--output", type=Path, help="folder of league.md and league.svg")
+    parser.add_argument("--output", type=Path, help="file of the page; its chart lies beside it, as .svg")
+    parser.add_argument("--title", default="The league")
     arguments = parser.parse_args()
     boards = [load_board(name) for name in arguments.boards.split(",")]
     networks = networks_in(arguments.models)
@@ -76,12 +77,13 @@ def main() -> int:
         and (row.network, row.board) in pairs
         and (row.network, row.board, row.tool) not in measured
     ]
-    text = page(in_order([*listed, *quoted]), provenance(boards, arguments.time_limit))
+    text = page(in_order([*listed, *quoted]), provenance(boards, arguments))
     if arguments.output is None:
         print(text)
     else:
-        (arguments.output / "league.md").write_text(text, "utf-8")
-        (arguments.output / "league.svg").write_text(drawing(tool_points([*listed, *quoted])), "utf-8")
+        arguments.output.write_text(text, "utf-8")
+        chart = drawing(tool_points([*listed, *quoted]))
+        arguments.output.with_suffix(".svg").write_text(chart, "utf-8")
     return int(any(is_ours(row) and row.is_wrong for row in listed))
 
 
@@ -91,7 +93,7 @@ def in_order(rows: Sequence[Row]) -> list[Row]:
     return sorted(rows, key=lambda row: (places[row.board], row.network))
 
 
-def provenance(boards: Sequence[Board], time_limit: float) -> Provenance:
+def provenance(boards: Sequence[Board], arguments: argparse.Namespace) -> Provenance:
     """Return the last commit that changed mcudeploy's C, and date, command and compilers of this run."""
     command = ["git", "log", "-1", "--format=%h", "--abbrev=8", "--", *OF_OWN]
     commit = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
@@ -99,7 +101,13 @@ def provenance(boards: Sequence[Board], time_limit: float) -> Provenance:
     compilers = sorted({compiler_version(it.toolchain) for it in boards})
     today = time.strftime("%Y-%m-%d", time.gmtime())
     return Provenance(
-        commit, today, " ".join(["python benchmarks/league.py", *words]), ", ".join(compilers), time_limit
+        commit,
+        today,
+        " ".join(["python benchmarks/league.py", *words]),
+        ", ".join(compilers),
+        arguments.time_limit,
+        arguments.title,
+        arguments.output.stem if arguments.output else "league",
     )
 
 

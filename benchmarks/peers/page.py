@@ -19,13 +19,15 @@ TEXTS = tomllib.loads(Path(__file__).with_name("page.toml").read_text("utf-8"))
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where the page comes from; `compilers`: versions, in words."""
+    """Where the page comes from; `compilers`: versions, in words. `stem`: of its file, and of its chart's."""
 
     commit: str
     date: str
     command: str
     compilers: str
     time_limit: float
+    title: str = "The league"
+    stem: str = "league"
 
 
 def page(rows: Sequence[Row], provenance: Provenance) -> str:
@@ -36,13 +38,14 @@ def page(rows: Sequence[Row], provenance: Provenance) -> str:
         date=provenance.date,
         command=provenance.command,
         compilers=provenance.compilers,
+        title=provenance.title,
     )
     tools = TEXTS["tools"].format(time_limit=provenance.time_limit, bakenn=BAKENN, emx=EMX, micro=MICRO)
     parts = [
         head,
         _lost(comparisons),
         _goals(comparisons),
-        TEXTS["chart"],
+        TEXTS["chart"].format(chart=f"{provenance.stem}.svg"),
         *(_board(name, rows) for name in dict.fromkeys(row.board for row in rows)),
         _refused(rows),
         tools,

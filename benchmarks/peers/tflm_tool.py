@@ -55,6 +55,7 @@ static uint32_t used;
 inline void *operator new(std::size_t, void *place, int) noexcept {{ return place; }}
 void operator delete(void *) noexcept {{}}
 void operator delete(void *, std::size_t) noexcept {{}}
+extern "C" [[noreturn]] void abort(void) {{ __builtin_trap(); }}
 extern "C" void __cxa_pure_virtual(void) {{ __builtin_trap(); }}
 
 static void prepare(void)
