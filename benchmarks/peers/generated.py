@@ -40,6 +40,7 @@ class Generated:
     `declarations`: C before the functions of network.h; `call`: the statement that runs the network.
     `sent`: the bytes of each input. `levels`: the compiler's levels to try; the fastest program counts.
     `options`: others of the compiler. `libraries`: archives that the program links.
+    `spare_bytes`: those of static arrays that the network does not use.
     `remark`: a restriction that the table states.
     """
 
@@ -55,6 +56,7 @@ class Generated:
     defines: Sequence[str] = ()
     options: Sequence[str] = ()
     libraries: Sequence[Path] = ()
+    spare_bytes: int = 0
     remark: str = ""
 
 

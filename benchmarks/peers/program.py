@@ -82,7 +82,7 @@ def run(generated: Generated, board: Board, level: str) -> Run:
         sizes, around = measure(elf), _around(board.name)
         cycles = _cycles(board, elf, counts)
     needs = Needs(
-        sizes.static_ram_bytes - around.static_bytes,
+        sizes.static_ram_bytes - around.static_bytes - generated.spare_bytes,
         stack,
         sizes.flash_bytes - around.flash_bytes,
         counts.total,

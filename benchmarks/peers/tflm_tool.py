@@ -36,8 +36,6 @@ _INCLUDES = (Path(), _MAKE / "flatbuffers/include", _MAKE / "gemmlowp")
 _RESOLVER = Path("tensorflow/lite/micro/micro_mutable_op_resolver.h")
 _ADDS = re.compile(r"TfLiteStatus (Add\w+)\([^{;]*\{[^}]*?BuiltinOperator_(\w+)")
 _LARGEST_ARENA = 1 << 20
-_GRAIN = 16
-"""The alignment of TensorFlow's arenas, in bytes."""
 _SOURCE = """\
 #include "tensorflow/lite/micro/micro_interpreter.h"
 #include "tensorflow/lite/micro/micro_mutable_op_resolver.h"
@@ -142,7 +140,7 @@ def takes(network: Network, board: Board) -> bool:
 
 
 def generate(network: Network, board: Board, folder: Path) -> Generated:
-    """Write a program with the operators of the network and the arena that its interpreter uses.
+    """Write a program with the operators of the network, and count the bytes of the arena that it uses.
 
     Raises NetworkRefusedError if it has an operator without a kernel.
     """
@@ -169,15 +167,12 @@ def generate(network: Network, board: Board, folder: Path) -> Generated:
         libraries=(checkout.library,),
     )
 
-    def write(arena: int) -> None:
-        model, all_added = ",".join(map(str, data)), " && ".join(adds)
-        source.write_text(_SOURCE.format(count=len(adds), model=model, arena=arena, adds=all_added), "utf-8")
-
-    write(min(_LARGEST_ARENA, board.memories[0].bytes // 2))
+    arena = min(_LARGEST_ARENA, board.memories[0].bytes // 2)
+    model, all_added = ",".join(map(str, data)), " && ".join(adds)
+    source.write_text(_SOURCE.format(count=len(adds), model=model, arena=arena, adds=all_added), "utf-8")
     probe = replace(generated, outputs=[*generated.outputs, Buffer("tflm_used()", 4)])
     used = int.from_bytes(run(probe, board, "-O2").outputs[-1], "little")
-    write((used + _GRAIN - 1) // _GRAIN * _GRAIN)
-    return generated
+    return replace(generated, spare_bytes=arena - used)
 
 
 def operators_in(data: bytes) -> list[str]:
