@@ -85,7 +85,7 @@ def test_fields_of_a_state_have_bounds(counts: Counts, field: str) -> None:
 
 
 def test_a_state_that_changes_for_ever_is_not_progress(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(frames, "_LOOK_S", 0.01)
+    monkeypatch.setattr(frames, "_CHECK_S", 0.01)
     ticks = iter(range(2**40))
     start = time.monotonic()
     with pytest.raises(ProtocolError, match="no frame came out of the chain"):
