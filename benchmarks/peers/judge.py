@@ -11,7 +11,8 @@ from peers.rows import OWN, SMALL, Row
 
 RAM_GOAL = 0.5
 TIME_GOAL = 0.8
-FLASH_GOAL = 1.5
+FLASH_LIMIT = 1.5
+"""Flash has no goal. Beyond this ratio, a row states what the program with the least flash takes."""
 OTHER_GOAL = 1.0
 """The goal of RAM and time for networks that are not int8 or have no convolution: no tool needs less."""
 SHARE_GOAL = 0.9
@@ -49,9 +50,9 @@ class Comparison:
     trade: str = ""
 
     def losses(self) -> Iterator[tuple[str, Ratio]]:
-        """Yield the figures beyond their goals: `ram`, `time` or `flash`, with the ratio."""
+        """Yield the figures beyond their goals or limit: `ram`, `time` or `flash`, with the ratio."""
         ram, time = (RAM_GOAL, TIME_GOAL) if self.has_goals else (OTHER_GOAL, OTHER_GOAL)
-        goals = ("ram", self.ram, ram), ("time", self.time, time), ("flash", self.flash, FLASH_GOAL)
+        goals = ("ram", self.ram, ram), ("time", self.time, time), ("flash", self.flash, FLASH_LIMIT)
         for figure, ratio, goal in goals:
             if ratio is not None and ratio.value > goal:
                 yield figure, ratio
@@ -78,7 +79,7 @@ def _compared(network: str, board: str, rows: Sequence[Row]) -> Comparison:
         message = "not run" if ours is None else ours.refusal or "wrong outputs"
         return Comparison(network, board, has_goals, None, None, None, message if peers else "")
     ratios = (_worst(ours, peers, ratio) for ratio in (ram_ratio, time_ratio, flash_ratio))
-    trade = "" if small is None or small.refusal else _trade(ours, small)
+    trade = "" if small is None or small.refusal or small.is_wrong else _trade(ours, small)
     return Comparison(network, board, has_goals, *ratios, trade=trade)
 
 

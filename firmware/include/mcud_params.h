@@ -69,9 +69,10 @@ typedef struct {
 } mcud_quant;
 
 /* The output's quantisation, with a multiplier for each channel, which is among the packed constants:
- * zero_point + sum * 2^left_shift * multiplier / 2^32. */
+ * zero_point + sum * 2^left_shift * multiplier / 2^32. The shift is 0 except for scales of 0.5 and more. If results are
+ * rounded twice, scales of 0.25 and more and results of 2^18 and more may have one, too; see conv_twice.py. */
 typedef struct {
-    int32_t left_shift; /* 0..30; not 0 only for scales of 0.5 and more */
+    int32_t left_shift; /* 0..30 */
     int32_t zero_point; /* -128..127 */
 } mcud_channel_quant;
 

@@ -51,7 +51,7 @@
  * results are clipped then. A power of -2^31 belongs to the opposite of a sum. */
 typedef struct {
     int32_t zero_point;
-    int32_t left;  /* not 0 only for scales of 0.5 and more; the shifted sum saturates */
+    int32_t left;  /* the shifted sum saturates; see mcud_channel_quant */
     int32_t pitch; /* from a pixel's results to the next one's */
 } mcud_finish_s8;
 

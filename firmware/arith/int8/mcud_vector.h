@@ -32,7 +32,7 @@ typedef struct {
 #include "mcud_vector_bytes_c.h"
 #endif
 
-/* See mcud_vector_mve.h: other cores take ties in their stride. */
+/* See mcud_vector_mve.h: on other cores, sums without ties take no fewer instructions. */
 static inline void mcud_vector_add_untied(const int8_t *a, const int8_t *b, int8_t *out, int32_t count,
                                           const mcud_sum_quant *addition)
 {

@@ -9,7 +9,7 @@ typedef struct {
     const int8_t *b; /* constant operand, or NULL */
     mcud_broadcast broadcast;
     mcud_sum_quant quant;
-    int32_t has_ties; /* 1 if a sum of two int8 values may be one */
+    int32_t has_ties; /* 1 if some sum of two int8 values is a tie */
     mcud_act_s8 act;
 } mcud_add_s8_mve_params;
 

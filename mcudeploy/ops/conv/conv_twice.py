@@ -36,7 +36,7 @@ _OPPOSITE_SHIFT = 1
 _WITHOUT_OPPOSITE = (-128, -8)
 """Weights whose opposite needs more than eight bits, or more than four."""
 _MOST_RESULT = (1 << 18) - 256
-"""Larger results before clipping take a shift to the left: products need two words, see mcud_simd_c.h."""
+"""Larger results, less room for a zero point, take a shift to the left: see the products in mcud_simd_c.h."""
 _SATURATED_SHIFT = 12
 """Up to this shift, a value of 2^(32 - shift) saturates."""
 _WORD_BITS = 32

@@ -341,13 +341,13 @@ def _add_arithmetic(a: Quantization, b: Quantization, sign: int, out: Quantizati
 
 def _sum_by_vectors(sums: Params, numbers: Mapping[str, int], clip: Params, counts: CountsOf) -> KernelCall:
     """add_s8_mve: sums without ties take fewer instructions."""
-    tied = _has_ties(*numbers.values())
+    tied = _has_ties(*(numbers[it] for it in ("a_multiplier", "b_multiplier", "constant", "shift")))
     params = sums | {"has_ties": int(tied)} | clip
     return KernelCall("add_s8_mve", params, mode="ties" if tied else "", isa=Isa.MVE, counts=counts)
 
 
 @cache
-def _has_ties(a_multiplier: int, b_multiplier: int, constant: int, shift: int, _: int) -> bool:
+def _has_ties(a_multiplier: int, b_multiplier: int, constant: int, shift: int) -> bool:
     """Whether a sum of two int8 values may lie halfway between two results; see _add_arithmetic."""
     values, half = np.arange(-128, 128, dtype=np.int64), 1 << (shift - 1)
     sums = (values * a_multiplier)[:, None] + values * b_multiplier + constant

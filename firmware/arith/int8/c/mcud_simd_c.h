@@ -27,7 +27,7 @@ static inline int32_t mcud_scale_once(int32_t sum, int32_t multiplier)
 #if MCUD_FACTORS == 2 && defined(__thumb__) && !defined(__thumb2__)
 
 /* The second step has products of one word: powers of at least 2^(32 - MCUD_LAST_PLACES) count by their upper bits.
- * conv_twice.py keeps them below 2^31, but with a shift to the left. */
+ * conv_twice.py keeps the products below 2^31, except with a shift to the left. */
 enum { MCUD_LAST_PLACES = 13 };
 
 static inline int32_t mcud_last_factor(int32_t power)
