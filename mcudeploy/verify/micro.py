@@ -30,7 +30,7 @@ def require_micro(model: Path, options: Options) -> None:
     if options.hop is not None:
         raise UsageError("--reference tflm is for whole runs of a file: leave out --hop")
     if not is_tflite(model):
-        raise UsageError(f"--reference tflm: TensorFlow Lite Micro runs .tflite files; {model.name} is none")
+        raise UsageError(f"--reference tflm compares .tflite files alone, and {model.name} is not one")
     if find_spec("tflite_micro") is None:
         raise ConfigError(
             "--reference tflm needs the package tflite-micro: pip install tflite-micro, on Linux with "

@@ -195,7 +195,7 @@ def test_no_state_at_all(tmp_path: Path) -> None:
     model.graph.node.append(helper.make_node("Relu", ["x"], ["y"]))
     del model.graph.initializer[:]
     model.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", FLOAT, (2, 1, INPUTS)))
-    with pytest.raises(ModelError, match="there is no state to keep"):
+    with pytest.raises(UsageError, match="the model has none, of LSTM, GRU or RNN: leave it out"):
         load(saved(model, tmp_path), stateful=True)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto, helper
 
-from mcudeploy.common.errors import ModelError, Problem
+from mcudeploy.common.errors import ModelError, Problem, UsageError
 from mcudeploy.common.text import printable
 from mcudeploy.frontend.onnx.protos import ONNX_DOMAINS, attribute_of, function_of
 from mcudeploy.frontend.onnx.rounding import DOMAIN
@@ -83,7 +83,7 @@ def keep_states(model: ModelProto) -> Stateful:
     """Add inputs and outputs of the graph for the states of every recurrent node.
 
     Removes inputs of the model that are only initial states, and outputs that are only last states. Raises
-    ModelError for nodes whose state cannot be kept, and for a model without recurrent nodes.
+    ModelError for nodes whose state cannot be kept, and UsageError for a model without recurrent nodes.
     """
     graph = model.graph
     nodes = [node for node in graph.node if node.op_type in _STATES and node.domain in ONNX_DOMAINS]
@@ -108,7 +108,7 @@ def keep_states(model: ModelProto) -> Stateful:
 
 def _require_forward(nodes: Sequence[NodeProto]) -> None:
     if not nodes:
-        raise ModelError("the model has no LSTM, GRU or RNN: there is no state to keep, leave out --stateful")
+        raise UsageError("--stateful keeps states, and the model has none, of LSTM, GRU or RNN: leave it out")
     problems = tuple(
         Problem(printable(node.name), node.op_type, why)
         for node in nodes
