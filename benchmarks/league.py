@@ -12,6 +12,7 @@ printed.
 from __future__ import annotations
 
 import argparse
+import shlex
 import subprocess
 import sys
 import time
@@ -103,11 +104,12 @@ def provenance(boards: Sequence[Board], arguments: argparse.Namespace) -> Proven
     return Provenance(
         commit,
         today,
-        " ".join(["python benchmarks/league.py", *words]),
+        shlex.join(["python", "benchmarks/league.py", *words]),
         ", ".join(compilers),
         arguments.time_limit,
         arguments.title,
         arguments.output.stem if arguments.output else "league",
+        bool(arguments.names),
     )
 
 

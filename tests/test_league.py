@@ -252,6 +252,8 @@ def test_the_page_begins_with_lost_rows() -> None:
         text.index(it) for it in ("## Rows beyond", "| 0.91 |", "## Goals", "## mps2-an386", "## Refused")
     ]
     assert places == sorted(places)
+    assert "## Published" in text
+    assert "## Published" not in page([ROW, lost], replace(PROVENANCE, chosen=True))
     assert "0 of 1 (0%)" in text and "| emx | no / such &lt;op> | kws |" in text
 
 

@@ -19,7 +19,11 @@ TEXTS = tomllib.loads(Path(__file__).with_name("page.toml").read_text("utf-8"))
 
 @dataclass(frozen=True, slots=True)
 class Provenance:
-    """Where the page comes from; `compilers`: versions, in words. `stem`: of its file, and of its chart's."""
+    """Where the page comes from.
+
+    `compilers`: versions, in words. `stem`: of its file, and of its chart's. `chosen`: networks are named, so
+    it leaves out what others published.
+    """
 
     commit: str
     date: str
@@ -28,6 +32,7 @@ class Provenance:
     time_limit: float
     title: str = "The league"
     stem: str = "league"
+    chosen: bool = False
 
 
 def page(rows: Sequence[Row], provenance: Provenance) -> str:
@@ -49,8 +54,7 @@ def page(rows: Sequence[Row], provenance: Provenance) -> str:
         *(_board(name, rows) for name in dict.fromkeys(row.board for row in rows)),
         _refused(rows),
         tools,
-        _published(published()),
-        TEXTS["absent"],
+        *(() if provenance.chosen else (_published(published()), TEXTS["absent"])),
     ]
     return "".join(parts)
 
