@@ -32,7 +32,7 @@ def generate(network: Network, board: Board, folder: Path, options: Options) -> 
         member = LibraryModel(deployment.program, deployment.plan, deployment.source)
         write_folder(folder, library_files([member], PREFIX), read=[network.path])
     except DeployError as error:
-        raise NetworkRefusedError(str(error)) from error
+        raise NetworkRefusedError(str(error).replace(str(network.path), network.path.name)) from error
     graph = deployment.plan.graph
     if graph.states:
         raise NetworkRefusedError("networks with states are not measured: one run says little about them")
