@@ -74,7 +74,7 @@ def test_other_bits_than_those_of_tflite_micro_are_reported(
 def test_tflite_micro_runs_tflite_files(tmp_path: Path) -> None:
     other = tmp_path / "model.onnx"
     other.write_bytes(bytes(64))
-    with pytest.raises(UsageError, match=r"model\.onnx is none"):
+    with pytest.raises(UsageError, match=r"model\.onnx is not one"):
         micro.require_micro(other, QUICK)
 
 
