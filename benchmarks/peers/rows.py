@@ -74,12 +74,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Contender:
-    """A tool with its options: `key` changes with whatever changes its figures."""
+    """A tool with its options: `key` and `board_key` change with whatever changes its figures."""
 
     name: str
     key: str
     generate: Callable[[Network, Board, Path], Generated]
     takes: Callable[[Network, Board], bool] = lambda _, __: True
+    board_key: Callable[[Board], str] = lambda _: ""
 
 
 def contenders(time_limit: float) -> list[Contender]:
@@ -100,6 +101,7 @@ def contenders(time_limit: float) -> list[Contender]:
             f"{environment.MICRO} {_key_of(tflm_tool)}",
             tflm_tool.generate,
             tflm_tool.takes,
+            tflm_tool.board_key,
         ),
         Contender(
             "BakeNN, CMSIS-NN",
@@ -129,10 +131,8 @@ def contenders(time_limit: float) -> list[Contender]:
 
 def row_of(contender: Contender, network: Network, board: Board, *, cached: bool = False) -> Row | None:
     """Return a row, from the cache or measured; with `cached` None if it is not in the cache."""
-    checkout = tflm_tool.Checkout.of(board) if contender.name == CMSIS else None
-    key = contender.key if checkout is None else f"{contender.key} {checkout.key}"
     return _kept(
-        f"{contender.name} {key} {harness_key(board.toolchain)}",
+        f"{contender.name} {contender.key} {contender.board_key(board)} {harness_key(board.toolchain)}",
         network,
         board.name,
         None if cached else lambda: _measured(contender, network, board),

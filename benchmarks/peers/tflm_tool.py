@@ -11,13 +11,12 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-import tflite
-
 from mcudeploy.boards.board import Board
+from mcudeploy.common.errors import DeployError
+from mcudeploy.frontend.tflite.flatbuffer import contents_of
 from peers.generated import Buffer, Generated, NetworkRefusedError, raw
 from peers.networks import Network
 from peers.program import run
@@ -111,18 +110,13 @@ class Checkout:
 
     @classmethod
     def of(cls, board: Board) -> Checkout | None:
-        """Return that of a board's core; None if there is no checkout, or it has no library for the core."""
+        """Return the checkout and its library for a board's core; None if either is missing."""
         folder, architecture = os.environ.get(CHECKOUT), ARCHITECTURES.get(board.core)
         if not folder or architecture is None:
             return None
         pattern = f"gen/cortex_m_generic_{architecture}_release_cmsis_nn_gcc/lib/libtensorflow-microlite.a"
         built = Path(folder) / pattern
         return cls(Path(folder), built) if built.is_file() else None
-
-    @property
-    def key(self) -> str:
-        """A hash of the library, which has all kernels."""
-        return hashlib.sha256(self.library.read_bytes()).hexdigest()[:16]
 
     def methods(self) -> dict[str, str]:
         """Return the method of the resolver that registers an operator, by the operator's name."""
@@ -139,6 +133,12 @@ def takes(network: Network, board: Board) -> bool:
     return network.tflite == network.path and Checkout.of(board) is not None
 
 
+def board_key(board: Board) -> str:
+    """Return a hash of the library for a board's core, which has all kernels; empty without one."""
+    checkout = Checkout.of(board)
+    return hashlib.sha256(checkout.library.read_bytes()).hexdigest()[:16] if checkout else ""
+
+
 def generate(network: Network, board: Board, folder: Path) -> Generated:
     """Write a program with the operators of the network, and count the bytes of the arena that it uses.
 
@@ -146,11 +146,11 @@ def generate(network: Network, board: Board, folder: Path) -> Generated:
     """
     checkout = Checkout.of(board)
     assert checkout is not None
-    data, methods = network.path.read_bytes(), checkout.methods()
-    unknown = [it for it in operators_in(data) if it not in methods]
+    operators, methods = operators_of(network), checkout.methods()
+    unknown = [it for it in operators if it not in methods]
     if unknown:
         raise NetworkRefusedError(f"has no {unknown[0]}")
-    adds = [f"resolver->{methods[it]}() == kTfLiteOk" for it in operators_in(data)]
+    adds = [f"resolver->{methods[it]}() == kTfLiteOk" for it in operators]
     source = folder / "network.cc"
     outputs = network.outputs(network.output_names)
     generated = Generated(
@@ -168,23 +168,20 @@ def generate(network: Network, board: Board, folder: Path) -> Generated:
     )
 
     arena = min(_LARGEST_ARENA, board.memories[0].bytes // 2)
-    model, all_added = ",".join(map(str, data)), " && ".join(adds)
+    model, all_added = ",".join(map(str, network.path.read_bytes())), " && ".join(adds)
     source.write_text(_SOURCE.format(count=len(adds), model=model, arena=arena, adds=all_added), "utf-8")
     probe = replace(generated, outputs=[*generated.outputs, Buffer("tflm_used()", 4)])
     used = int.from_bytes(run(probe, board, "-O2").outputs[-1], "little")
     return replace(generated, spare_bytes=arena - used)
 
 
-def operators_in(data: bytes) -> list[str]:
+def operators_of(network: Network) -> list[str]:
     """Return the names of a file's builtin operators. Raises NetworkRefusedError for operators of others."""
-    return list(dict.fromkeys(_operators(tflite.Model.GetRootAs(data))))
-
-
-def _operators(model: tflite.Model) -> Iterator[str]:
-    names = {value: name for name, value in vars(tflite.BuiltinOperator).items() if isinstance(value, int)}
-    for at in range(model.OperatorCodesLength()):
-        code = model.OperatorCodes(at)
-        name = names[max(code.BuiltinCode(), code.DeprecatedBuiltinCode())]
-        if name == "CUSTOM":
-            raise NetworkRefusedError(f"has no custom operator {code.CustomCode()!r}")
-        yield name
+    try:
+        operators = contents_of(network.path.read_bytes(), network.path.name).operators
+    except DeployError as error:
+        raise NetworkRefusedError(str(error)) from error
+    for it in operators:
+        if it.custom:
+            raise NetworkRefusedError(f"has no custom operator {it.op!r}")
+    return list(dict.fromkeys(it.op for it in operators))

@@ -126,8 +126,8 @@ class Program:
     offset_bits: int
     code_bits: int
     schedule: list[ScheduleRun]
-    calls: list[OperatorText]
-    """The operators of a short schedule, each whole, in its order: it needs no loop. Else none."""
+    calls: list[int]
+    """Numbers of the operators of a short schedule, each whole, in its order: it needs no loop. Else none."""
     block_bits: int
     steps: int
     step_kinds: str
@@ -400,14 +400,14 @@ def _table_text(plan: Plan, calls: Mapping[str, KernelCall], records: Records) -
     )
 
 
-def _whole_calls(schedule: ProgramSchedule, records: Sequence[OperatorText]) -> list[OperatorText]:
-    """Return the record of each step if these are few, and all of them compute an operator as a whole."""
+def _whole_calls(schedule: ProgramSchedule, records: Sequence[OperatorText]) -> list[int]:
+    """Return the record's number of each step if steps are few, and all compute an operator as a whole."""
     tape = schedule.tape
     is_plain = schedule.streams is None and not tape.moves and not tape.waits
     if not is_plain or schedule.steps > _MOST_CALLS or tape.block_bits:
         return []
-    steps = [records[int(code)] for code in tape.codes]
-    return steps if all(it.block_rows == BlockRows(it.rows) for it in steps) else []
+    codes = [int(code) for code in tape.codes]
+    return codes if all(records[it].block_rows == BlockRows(records[it].rows) for it in codes) else []
 
 
 def _step_kinds(schedule: ProgramSchedule) -> str:
